@@ -1,0 +1,60 @@
+"""The command `lagless`: gathers the commands and turns errors into sentences and exit statuses."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from lagless import __version__
+from lagless.cli import output
+from lagless.errors import LaglessError, WrongInput
+
+app = typer.Typer(
+    name="lagless",
+    help="Keep a Kafka consumer group as small as it can be without falling behind.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"lagless {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Keep a Kafka consumer group as small as it can be without falling behind."""
+
+
+def gather() -> typer.Typer:
+    """Return the app with the commands of every theme on it."""
+    from lagless.cli import packing  # noqa: PLC0415  (each theme registers itself once)
+
+    for theme in (packing,):
+        theme.register(app)
+    return app
+
+
+def main() -> None:
+    """Run the command line: exit 0 done, 1 failed, 2 wrong use."""
+    try:
+        gather()()
+    except WrongInput as error:
+        output.complain(str(error))
+        sys.exit(2)
+    except LaglessError as error:
+        output.complain(str(error))
+        sys.exit(1)
+    except KeyboardInterrupt:
+        output.complain("interrupted")
+        sys.exit(1)
+    except OSError as error:
+        output.complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        sys.exit(1)
