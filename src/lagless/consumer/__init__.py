@@ -1,0 +1,1 @@
+"""The consumer: records from Kafka into the lake, each exactly once."""

@@ -1,0 +1,1 @@
+"""The controller: how many consumers there are, and which partitions each one reads."""

@@ -1,0 +1,1 @@
+"""The monitor: how many bytes per second are written to each partition."""

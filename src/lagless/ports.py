@@ -1,0 +1,153 @@
+"""What the roles need from the world. Adapters and the in-memory world both offer these.
+
+Passing trouble is raised as TryAgain; a service waits and calls again. Nothing here says how.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from lagless.messages import (
+    ConsumerState,
+    Heartbeat,
+    Order,
+    Receipt,
+    WriteSpeeds,
+)
+from lagless.model import Consumer, TopicPartition
+
+
+class Clock(Protocol):
+    """Time, real or virtual."""
+
+    def now(self) -> float:
+        """Give the seconds since 1970."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let that much time go by."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogSize:
+    """The size of one leader replica at one moment."""
+
+    bytes: int
+    start_offset: int
+    end_offset: int
+    topic_id: str = ""
+    """Kafka's UUID of the topic: a topic made anew has another one."""
+    leader: int = -1
+    """The broker that was asked: a log that moved may have another size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One round over all brokers."""
+
+    at: float
+    sizes: Mapping[TopicPartition, LogSize]
+    failed: frozenset[TopicPartition] = frozenset()
+    """Partitions of interest whose broker or log folder did not answer."""
+
+
+class LogSizes(Protocol):
+    """The sizes of the logs of the partitions of interest."""
+
+    def measure(self) -> Measurement:
+        """Ask every broker once."""
+        ...
+
+
+class SpeedsOut(Protocol):
+    """Where the monitor publishes."""
+
+    def publish(self, speeds: WriteSpeeds) -> None:
+        """Publish one message and return when the broker has it."""
+        ...
+
+
+class ConsumerMailbox(Protocol):
+    """A consumer's side of the mail."""
+
+    def recall(self) -> ConsumerState | None:
+        """Give what consumer N persisted last, by whichever incarnation."""
+        ...
+
+    def receive(self, timeout: float) -> list[Order]:
+        """Give the orders that arrived, waiting at most `timeout` seconds for the first."""
+        ...
+
+    def persist(self, state: ConsumerState) -> None:
+        """Persist the state; return when the broker has it."""
+        ...
+
+    def send(self, message: Receipt | Heartbeat) -> None:
+        """Send to the controller; heartbeats come from a thread of their own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A consumer as the provisioner sees it."""
+
+    consumer: Consumer
+    phase: Literal["starting", "running", "failed", "deleting"]
+    created_at: float
+    trouble: str = ""
+    """Why it does not start or keeps dying, for people to read."""
+
+
+class Provisioner(Protocol):
+    """Who starts and stops consumers."""
+
+    def create(self, consumers: Collection[Consumer]) -> Mapping[Consumer, str]:
+        """Start these consumers side by side; what exists already is a success.
+
+        Give the troubles of those that could not be started; NotYet's words where one is just
+        being deleted. Raise TryAgain where nothing can be started now.
+        """
+        ...
+
+    def delete(self, consumers: Mapping[Consumer, str]) -> None:
+        """Stop consumers, each named with the incarnation that is meant ("" any); gone is gone."""
+        ...
+
+    def instances(self) -> Sequence[Instance]:
+        """Give what exists, also what was started by an earlier controller."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What a table knows of a partition."""
+
+    offset: int
+    """The next offset to read."""
+    owner: int
+    """The generation of the order under which it is read."""
+
+
+class Lake(Protocol):
+    """The tables' compare-and-set rule, which makes every record land exactly once.
+
+    Claim, look, read, commit, in this order; platform and docs say why.
+    """
+
+    def claim(self, partitions: Collection[TopicPartition], generation: int) -> None:
+        """Take partitions over: refuses what older owners have in flight; ClaimLost if newer."""
+        ...
+
+    def look(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
+        """Give the positions as they are now."""
+        ...
+
+    def commit(
+        self,
+        read_from: Mapping[TopicPartition, int],
+        read_to: Mapping[TopicPartition, int],
+        generations: Mapping[TopicPartition, int],
+    ) -> None:
+        """Add what was read together with the new offsets, or refuse all of it (ClaimLost)."""
+        ...
