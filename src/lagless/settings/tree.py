@@ -319,9 +319,7 @@ class Settings(_Branch):
     @property
     def capacity(self) -> float:
         """C: what a consumer may be given, in bytes/s."""
-        return model.capacity(
-            self.max_rate, self.controller.iteration, self.controller.rebalance
-        )
+        return model.capacity(self.max_rate, self.controller.iteration, self.controller.rebalance)
 
     def of_topic(self, name: str) -> TopicSettings:
         """Give the settings of a topic, or the defaults."""
