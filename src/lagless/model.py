@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Consumer: TypeAlias = int
-"""A number from 1; consumer N reads partition N of the metadata topic, and 0 is the controller's."""
+"""A number from 1; consumer N reads partition N of the metadata topic, the controller 0."""
 
 
 @dataclass(frozen=True, order=True, slots=True)

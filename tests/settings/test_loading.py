@@ -74,9 +74,9 @@ def test_the_command_line_goes_over_the_environment_and_that_over_the_file(tmp_p
 
 
 def test_an_error_names_the_variable_or_word_that_it_came_from() -> None:
-    with pytest.raises(WrongSettings, match="^environment variable LAGLESS_MONITOR__INTERVAL: "):
+    with pytest.raises(WrongSettings, match=r"^environment variable LAGLESS_MONITOR__INTERVAL: "):
         settings.parse(LEAST, environ={"LAGLESS_MONITOR__INTERVAL": "soon"})
-    with pytest.raises(WrongSettings, match="^--set monitor.interval=soon: monitor.interval: "):
+    with pytest.raises(WrongSettings, match=r"^--set monitor.interval=soon: monitor.interval: "):
         settings.parse(LEAST, overrides=["monitor.interval=soon"])
     with pytest.raises(WrongSettings, match="should be KEY=VALUE"):
         settings.parse(LEAST, overrides=["monitor.interval"])

@@ -35,7 +35,7 @@ def _root(
 
 def gather() -> typer.Typer:
     """Return the app with the commands of every theme on it."""
-    from lagless.cli import packing  # noqa: PLC0415  (each theme registers itself once)
+    from lagless.cli import packing
 
     for theme in (packing,):
         theme.register(app)

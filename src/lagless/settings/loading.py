@@ -1,4 +1,4 @@
-"""From TOML, LAGLESS_… variables and KEY=VALUE words to the tree, with errors that name the place."""
+"""From TOML, LAGLESS_… variables and KEY=VALUE words to the tree; errors name the place."""
 
 import os
 import tomllib
