@@ -66,6 +66,8 @@ class Receipt(Message):
     """The generation of the order that this answers."""
     highest: int
     """The highest generation that the consumer or one of its tables knows of."""
+    revision: int = 0
+    """Counts the sender's changes of `held` and `highest`: what is older is no news."""
     partitions: tuple[tuple[str, int], ...] = ()
     """What the order named and is now so."""
     held: tuple[Held, ...] = ()
@@ -81,6 +83,8 @@ class Heartbeat(Message):
     consumer: int
     incarnation: str
     highest: int
+    revision: int = 0
+    """Counts the sender's changes of `held` and `highest`: what is older is no news."""
     state: Literal["starting", "ready", "ending"]
     waiting_for: Literal["", "spark", "kafka", "lake"] = ""
     """What it waits for through no fault of its own: then a long cycle is no loss."""
@@ -106,8 +110,19 @@ class ConsumerState(Message):
     consumer: int
     incarnation: str
     highest: int
+    revision: int = 0
     held: tuple[Held, ...] = ()
     at: float
+
+
+def incarnation(birth: str, drawn: str) -> str:
+    """Name an incarnation: the provisioner's name for the start, and what the consumer drew."""
+    return f"{birth.replace('.', '-')}.{drawn}"
+
+
+def birth(incarnation: str) -> str:
+    """Give the start that an incarnation belongs to; "" if no provisioner started it."""
+    return incarnation.partition(".")[0]
 
 
 M = TypeVar("M", bound=Message)
