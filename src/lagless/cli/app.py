@@ -1,6 +1,8 @@
 """The command `lagless`: gathers the commands and turns errors into sentences and exit statuses."""
 
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -8,6 +10,19 @@ import typer
 from lagless import __version__
 from lagless.cli import output
 from lagless.errors import LaglessError, WrongInput
+
+THEMES = (
+    "demo",
+    "parts",
+    "monitor",
+    "controller",
+    "consumer",
+    "dashboard",
+    "doctor",
+    "packing",
+    "evaluation",
+)
+"""The files of this room that hold commands, in the order of `lagless --help`."""
 
 app = typer.Typer(
     name="lagless",
@@ -35,10 +50,9 @@ def _root(
 
 def gather() -> typer.Typer:
     """Return the app with the commands of every theme on it."""
-    from lagless.cli import packing
-
-    for theme in (packing,):
-        theme.register(app)
+    for theme in THEMES:
+        if find_spec(f"lagless.cli.{theme}") is not None:
+            import_module(f"lagless.cli.{theme}").register(app)
     return app
 
 
