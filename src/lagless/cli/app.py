@@ -1,5 +1,6 @@
 """The command `lagless`: gathers the commands and turns errors into sentences and exit statuses."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,8 @@ import typer
 from lagless import __version__
 from lagless.cli import output
 from lagless.errors import LaglessError, WrongInput
+
+TRACEBACK = "LAGLESS_TRACEBACK"
 
 THEMES = (
     "demo",
@@ -71,4 +74,12 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         output.complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        output.complain(
+            f"this should not happen, {type(error).__name__}: {error} "
+            f"(set {TRACEBACK}=1 to see where)"
+        )
         sys.exit(1)

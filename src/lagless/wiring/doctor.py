@@ -60,7 +60,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
 
 
 def _algorithm(settings: Settings) -> Iterator[Finding]:
-    packing.packer(settings.controller.algorithm)
+    packing.algorithm(settings.controller.algorithm)
     yield Finding(
         "algorithm",
         True,
