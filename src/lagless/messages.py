@@ -4,6 +4,7 @@ Unknown fields are ignored, so that a newer sender can speak to an older reader.
 another group is nobody's business: readers drop it before they look further.
 """
 
+import json
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -136,6 +137,16 @@ def decode(kind: type[M], data: bytes | str) -> M:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise WrongInput(f"this is no {kind.__name__}: {place}: {first['msg']}") from error
+
+
+def group_of(data: bytes | str) -> str | None:
+    """Give the group that a message names, or None where it cannot be told."""
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    group = document.get("group") if isinstance(document, dict) else None
+    return group if isinstance(group, str) else None
 
 
 def flatten(table: PerPartition) -> dict[TopicPartition, float]:

@@ -9,6 +9,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
+from lagless.errors import WrongSettings
+
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
@@ -50,3 +52,27 @@ class Security(BaseModel):
         if self.mechanism == "OAUTHBEARER" and not (self.token_url and self.client_id):
             raise ValueError("mechanism OAUTHBEARER needs token_url and client_id")
         return self
+
+    def read_password(self) -> str:
+        """Give the password from the environment or its file."""
+        return _read(self.password, self.password_file, "password")
+
+    def read_client_secret(self) -> str:
+        """Give the client secret from the environment or its file."""
+        return _read(self.client_secret, self.client_secret_file, "client_secret")
+
+
+def _read(given: SecretStr | None, file: Path | None, name: str) -> str:
+    if given is not None:
+        return given.get_secret_value()
+    if file is None:
+        raise WrongSettings(
+            f"kafka.security.{name}: is missing; set LAGLESS_KAFKA__SECURITY__{name.upper()} "
+            f"or kafka.security.{name}_file"
+        )
+    try:
+        return file.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongSettings(
+            f"kafka.security.{name}_file: {file} cannot be read; it should hold the secret alone"
+        ) from error
