@@ -43,8 +43,9 @@ class Distribution:
     def below(self, latency: float) -> float:
         """Count the late bytes with a latency of at most so many seconds."""
         width = self.high - self.low
-        share = np.divide(latency - self.low, width, out=np.zeros_like(width), where=width > 0)
-        share = np.where(width > 0, np.clip(share, 0.0, 1.0), self.low <= latency)
+        within = np.clip(latency - self.low, 0.0, width)
+        atom = (self.low <= latency).astype(np.float64)
+        share = np.divide(within, width, out=atom, where=width > 0)
         return float((self.bytes * share).sum())
 
     def quantile(self, q: float) -> float:
