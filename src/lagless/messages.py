@@ -5,7 +5,7 @@ another group is nobody's business: readers drop it before they look further.
 """
 
 import json
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -114,6 +114,40 @@ class ConsumerState(Message):
     revision: int = 0
     held: tuple[Held, ...] = ()
     at: float
+
+
+class ControllerState(Message):
+    """What the controller persists with its orders: a restart begins with this and nothing else."""
+
+    generation: int
+    members: dict[int, str] = {}
+    """The incarnation of each consumer that may have been ordered something."""
+    team: tuple[int, ...] = ()
+    """The consumers that should be."""
+    ended: dict[str, int] = {}
+    """Incarnations that are over, and their numbers: what they say is not heard any more."""
+    target: dict[str, dict[int, int]] = {}
+    at: float
+
+
+class Echo(Message):
+    """Controller → itself: proof that the mailbox is heard."""
+
+    echo: str
+    at: float
+
+
+class Decision(Message):
+    """Controller → event log: what was decided, and why."""
+
+    decision: str
+    """phase, assignment, lost, created, deleted, joined, warning or timing."""
+    reason: str
+    at: float
+    phase: str
+    generation: int
+    consumer: int | None = None
+    details: dict[str, Any] = {}
 
 
 def incarnation(birth: str, drawn: str) -> str:

@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 
 from lagless.messages import (
     ConsumerState,
+    ControllerState,
     Heartbeat,
+    Message,
     Order,
     Receipt,
     WriteSpeeds,
@@ -97,6 +99,45 @@ class Instance:
     created_at: float
     trouble: str = ""
     """Why it does not start or keeps dying, for people to read."""
+    birth: str = ""
+    """This start's own name, which its incarnation begins with (messages.birth)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What the controller read."""
+
+    messages: tuple[Receipt | Heartbeat, ...] = ()
+    speeds: WriteSpeeds | None = None
+    """The newest measurement, if there is a new one."""
+    deaf: bool = False
+    """The mailbox cannot be heard now: nobody's silence means anything."""
+
+
+class ControllerMailbox(Protocol):
+    """The controller's side of the mail. Everything raises Fenced once another controller acts."""
+
+    def lead(self) -> ControllerState | None:
+        """Wait until this is the one controller that acts; give what was persisted last."""
+        ...
+
+    def receive(self, timeout: float) -> Post:
+        """Give what arrived, waiting at most `timeout` seconds for the first."""
+        ...
+
+    def send(
+        self, orders: Sequence[Order], state: ControllerState | None, log: Sequence[Message] = ()
+    ) -> None:
+        """Send orders, the state to persist and the event log in one transaction, or nothing."""
+        ...
+
+    def partitions(self) -> Collection[TopicPartition]:
+        """Give the partitions of interest that exist."""
+        ...
+
+    def close(self) -> None:
+        """Give up the lead."""
+        ...
 
 
 class Provisioner(Protocol):
