@@ -1,0 +1,7 @@
+"""Spark on this machine: sessions, a Connect server, and a small cluster."""
+
+from lagless.embedded.cluster import Cluster
+from lagless.embedded.connect import ConnectServer
+from lagless.embedded.sessions import session
+
+__all__ = ["Cluster", "ConnectServer", "session"]
