@@ -1,0 +1,118 @@
+"""What tests share: one real broker and one real Connect server per run, started when first used.
+
+`broker`   the embedded broker; `broker.bootstrap` is its address
+`connect`  the embedded Connect server; `connect.url` is its address
+`spark`    a session on it
+`topic`    `topic(partitions=4)` makes a topic with a fresh name and returns the name
+"""
+
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import psutil  # type: ignore[import-untyped]  # it ships no types
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lagless.embedded.broker import Broker
+    from lagless.embedded.spark import ConnectServer
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what cannot run here, with the reason."""
+    reasons: dict[str, str] = {}
+    if not os.environ.get("LAGLESS_TEST_KUBECONFIG"):
+        reasons["kubernetes"] = "needs a cluster: LAGLESS_TEST_KUBECONFIG is not set"
+    if not any(map(shutil.which, BROWSERS)):
+        reasons["browser"] = "needs a browser: no Chromium was found"
+    for item in items:
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """Find no process of the tests left when the last fixture has ended."""
+    yield
+    until = time.monotonic() + 15
+    while (left := _descendants()) and time.monotonic() < until:
+        time.sleep(0.2)
+    told = [f"{process.pid} {name}" for process, name in left]
+    for process, _ in left:
+        process.kill()
+    assert not told, f"the tests left processes running: {told}"
+
+
+def _descendants() -> list[tuple[psutil.Process, str]]:
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            line = " ".join(process.cmdline())
+            # Python's own helper of multiprocessing lives until the interpreter ends.
+            helper = "resource_tracker" in line or "multiprocessing.forkserver" in line
+            if process.status() != psutil.STATUS_ZOMBIE and not helper:
+                found.append((process, line[:200]))
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+@pytest.fixture(scope="session")
+def broker() -> "Iterator[Broker]":
+    """Run one broker for the whole test run."""
+    from lagless.embedded.broker import Broker
+
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def connect(broker: "Broker") -> "Iterator[ConnectServer]":
+    """Run one warm Connect server for the whole test run."""
+    from lagless.embedded.spark import ConnectServer
+
+    with ConnectServer(bootstrap=broker.bootstrap) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(connect: "ConnectServer") -> "Iterator[SparkSession]":
+    """Open one session on the Connect server."""
+    from lagless.embedded.spark import session
+
+    opened = session(connect.url)
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def topic(broker: "Broker") -> Callable[..., str]:
+    """Return a function that makes a topic: `topic(partitions=1, name=None, **config)`."""
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def make(partitions: int = 1, name: str | None = None, **config: str) -> str:
+        name = name or f"test-{uuid.uuid4().hex[:12]}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
+        made[name].result(30)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def python() -> str:
+    """The interpreter that runs the tests, for tests that start a process."""
+    return sys.executable

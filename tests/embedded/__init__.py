@@ -1,0 +1,1 @@
+"""Tests of the parts that run on this machine: the real ones."""
