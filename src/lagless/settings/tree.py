@@ -284,6 +284,12 @@ class Settings(_Branch):
         return any(pattern.fullmatch(topic) for pattern in patterns)
 
     @property
+    def topic_names(self) -> tuple[str, ...] | None:
+        """The topics where all are given by name, None where one is a regular expression."""
+        names, patterns = self._matchers
+        return None if patterns else tuple(sorted(names))
+
+    @property
     def own_topics(self) -> frozenset[str]:
         """The topics that lagless itself makes for this group."""
         return frozenset(

@@ -1,0 +1,189 @@
+"""The sliding window: from log sizes to bytes appended per second. Pure.
+
+Paper, section "Monitor": speed = (last − first) bytes / (last − first) time over the last 30 s.
+A log's size is not what was appended to it, since Kafka also deletes. So each step from one
+measurement to the next is turned into the bytes appended in it, by these rules:
+
+1. Same topic, leader and start offset, and the size did not shrink: the growth.
+2. The topic was made anew: all that its new log holds.
+3. The start moved (retention, deleted records), the leader moved, or the size shrank: the
+   end offsets' difference times the bytes per offset seen, but no less than the growth and no more
+   than the log holds, as far as that is certain.
+4. A log that shrank in place is being compacted: growth is then only a lower bound, and rule 3
+   holds for its steps, with the highest bytes per offset of late instead of their mean.
+5. A log without an answer makes no step: its speed stays, and the next step spans the gap.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lagless.model import TopicPartition
+from lagless.ports import LogSize, Measurement
+
+LATE = 0.02
+"""Share of the window by which a measurement may be late and still be its first."""
+ABSENCES = 2
+"""Measurements in a row that must miss a partition until it counts as gone."""
+HALF_LIFE = 1.0
+"""Windows after which a step counts half in the mean of bytes per offset."""
+COMPACTED = 10.0
+"""Windows for which a log that shrank in place counts as compacted, and after which the highest
+bytes per offset seen is forgotten by half."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of one partition after a measurement."""
+
+    speed: float
+    """Bytes per second."""
+    bytes_per_offset: float | None
+    measured_at: float
+    stale: bool
+
+
+class _Log:
+    """One partition's past: (time, bytes appended since it was first seen), and its last size."""
+
+    __slots__ = ("absences", "bytes", "ceiling", "last", "offsets", "past", "shrunk", "stale")
+
+    def __init__(self, at: float, size: LogSize) -> None:
+        self.past: deque[tuple[float, float]] = deque([(at, 0.0)])
+        self.last = size
+        self.bytes = 0.0
+        self.offsets = 0.0
+        self.ceiling = 0.0
+        self.shrunk = float("inf")  # windows since it shrank in place
+        self.stale = False
+        self.absences = 0
+
+    @property
+    def compacted(self) -> bool:
+        """Say whether the log is being compacted."""
+        return self.shrunk < COMPACTED
+
+    def per_offset(self) -> float | None:
+        """Give the bytes per offset seen, or those of the whole log where no step told any."""
+        if self.compacted and self.ceiling > 0:
+            return self.ceiling
+        if self.offsets > 0:
+            return self.bytes / self.offsets
+        return density(self.last)
+
+    def add(self, at: float, size: LogSize, window: float) -> None:
+        """Add the step to a new size."""
+        before, self.last = self.last, size
+        seconds = at - self.past[-1][0]
+        if seconds <= 0:  # a clock set back: the bytes show in the next step
+            self.last = before
+            return
+        windows = seconds / window
+        growth, offsets = size.bytes - before.bytes, size.end_offset - before.end_offset
+        same_log = size.topic_id == before.topic_id and size.leader == before.leader
+        in_place = same_log and size.start_offset == before.start_offset
+        self.shrunk = 0.0 if in_place and growth < 0 <= offsets else self.shrunk + windows
+        if size.topic_id != before.topic_id:
+            self.bytes = self.offsets = self.ceiling = 0.0
+            self.shrunk = float("inf")
+            appended = max(float(size.bytes), (density(size) or 0.0) * size.end_offset)
+        elif in_place and growth >= 0 and not self.compacted:
+            appended = float(growth)
+            self._learn(appended, offsets, windows)
+        else:
+            if in_place and self.compacted:
+                self._raise_ceiling(growth, offsets, windows)
+            elif same_log and not self.compacted:
+                self._learn_density(size, offsets, windows)
+            appended = self._bridge(before, size, growth if same_log else 0)
+        self._remember(at, appended, window)
+
+    def _bridge(self, before: LogSize, after: LogSize, growth: int) -> float:
+        """Estimate the bytes of a step whose sizes do not tell."""
+        offsets = max(0, after.end_offset - before.end_offset)
+        rate = self.per_offset() or density(before) or 0.0
+        appended = max(float(growth), offsets * rate)
+        # Where nothing of the step was deleted again, the log holds all of it.
+        if after.start_offset <= before.end_offset:
+            appended = min(appended, float(after.bytes))
+        return max(0.0, appended)
+
+    def _learn(self, appended: float, offsets: int, windows: float) -> None:
+        if offsets > 0:
+            kept = 0.5 ** (windows / HALF_LIFE)
+            self.bytes = kept * self.bytes + appended
+            self.offsets = kept * self.offsets + offsets
+
+    def _learn_density(self, size: LogSize, offsets: int, windows: float) -> None:
+        """Learn from a log that retention keeps short: all of it is of late."""
+        now, seen = density(size), self.per_offset()
+        # Deleted records leave their bytes behind for a while: that density tells nothing.
+        if now is not None and (self.offsets == 0 or seen is None or now < 2 * seen):
+            self._learn(now * offsets, offsets, windows)
+
+    def _raise_ceiling(self, growth: int, offsets: int, windows: float) -> None:
+        if self.ceiling == 0 and self.offsets > 0:
+            self.ceiling = self.bytes / self.offsets
+        self.ceiling *= 0.5 ** (windows / COMPACTED)
+        if offsets > 0:
+            self.ceiling = max(self.ceiling, growth / offsets)
+
+    def _remember(self, at: float, appended: float, window: float) -> None:
+        past = self.past
+        past.append((at, past[-1][1] + appended))
+        while len(past) > 2 and past[0][0] < at - window * (1 + LATE):
+            past.popleft()
+
+    def speed(self) -> float | None:
+        """Give the speed, or None after one measurement alone."""
+        if len(self.past) < 2:
+            return None
+        (first_at, first), (last_at, last) = self.past[0], self.past[-1]
+        return (last - first) / (last_at - first_at)
+
+
+def density(size: LogSize) -> float | None:
+    """Give the bytes per offset of a whole log."""
+    offsets = size.end_offset - size.start_offset
+    return size.bytes / offsets if offsets > 0 and size.bytes > 0 else None
+
+
+class Window:
+    """The windows of all partitions; `seconds` is the length of each."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._logs: dict[TopicPartition, _Log] = {}
+
+    def add(self, measurement: Measurement) -> None:
+        """Add one round; partitions that are neither there nor failed for two rounds are gone."""
+        logs = self._logs
+        for partition, size in measurement.sizes.items():
+            log = logs.get(partition)
+            if log is None:
+                logs[partition] = _Log(measurement.at, size)
+            else:
+                log.add(measurement.at, size, self.seconds)
+                log.stale = False
+                log.absences = 0
+        for partition in logs.keys() - measurement.sizes.keys():
+            logs[partition].stale = True
+            # A broker that just came back may not know all topics yet.
+            logs[partition].absences += partition not in measurement.failed
+            if logs[partition].absences >= ABSENCES:
+                del logs[partition]
+
+    def miss(self) -> None:
+        """Note that a whole round failed: every speed is stale."""
+        for log in self._logs.values():
+            log.stale = True
+
+    def readings(self) -> Mapping[TopicPartition, Reading]:
+        """Give what is known of every partition that was measured at least twice."""
+        found = {}
+        for partition in sorted(self._logs):
+            log = self._logs[partition]
+            speed = log.speed()
+            if speed is not None:
+                found[partition] = Reading(speed, log.per_offset(), log.past[-1][0], log.stale)
+        return found
