@@ -1,0 +1,484 @@
+"""The controller without I/O: step(state, event, policy) gives the next state and instructions.
+
+Rules
+ 1. Time is in the events. The same events give the same instructions.
+ 2. Every instruction may be lost, and may be given twice without harm: it is given again until
+    what it asks for is seen.
+ 3. Orders carry the generation. Any change of mind is a new generation, persisted with the orders.
+ 4. An order names the incarnation that it means. An incarnation that is over is never ordered
+    anything but to end, and nothing that it says counts.
+ 5. A partition is started only when no other member holds it or has an open order for it.
+ 6. A start is confirmed by "held under its generation", a stop by "not held" from someone who
+    knows its generation: then no older order can undo it.
+ 7. What is older than the last word of the same incarnation is a sign of life and no news.
+ 8. An order without receipt is sent again every `repeat` seconds, in the same generation.
+ 9. What a member says is the truth. If it is not what was believed, Synchronize: a new generation,
+    a report from every member under it, and nothing is moved before all have answered or are lost.
+10. Silence counts only while the mailbox is heard: after the controller's own start, pause or
+    outage everyone has a full deadline.
+11. Who waits for Spark, Kafka or the lake is late through no fault of its own, and not lost.
+12. A number is given to a new consumer only when what ran under it is gone.
+13. Nobody is taken away on measurements that are stale or missing.
+14. A stop is ordered only when the new consumer is ready to start.
+15. Consumers are deleted only when they hold nothing and have no open order, or are over.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lagless import messages
+from lagless.controller import facts, membership, migration, reassign, sentinel
+from lagless.controller.events import (
+    Create,
+    Deaf,
+    Delete,
+    Event,
+    Instruction,
+    Listed,
+    Mail,
+    Measured,
+    NotCreated,
+    Persist,
+    Provisioned,
+)
+from lagless.controller.facts import Phase, Policy, Request, State
+from lagless.errors import GiveUp
+from lagless.messages import Decision, Order
+from lagless.model import Consumer, TopicPartition
+
+CONTRADICTION = "what consumers report is not what is believed"
+
+TRANSITIONS: dict[tuple[Phase, str], Phase] = {
+    (Phase.SYNCHRONIZE, "all have reported or are lost"): Phase.SENTINEL,
+    (Phase.SENTINEL, "a partition has no consumer"): Phase.REASSIGN,
+    (Phase.SENTINEL, "a partition has two consumers"): Phase.REASSIGN,
+    (Phase.SENTINEL, "a consumer is lost"): Phase.REASSIGN,
+    (Phase.SENTINEL, "a consumer has more than its capacity"): Phase.REASSIGN,
+    (Phase.SENTINEL, "partitions appeared"): Phase.REASSIGN,
+    (Phase.SENTINEL, "partitions went"): Phase.REASSIGN,
+    (Phase.SENTINEL, "the interval is up"): Phase.REASSIGN,
+    (Phase.REASSIGN, "a new assignment"): Phase.MANAGEMENT,
+    (Phase.REASSIGN, "nothing to change"): Phase.SENTINEL,
+    (Phase.MANAGEMENT, "everyone holds what it should"): Phase.SENTINEL,
+    (Phase.MANAGEMENT, "a consumer is lost"): Phase.REASSIGN,
+    (Phase.MANAGEMENT, "partitions appeared"): Phase.REASSIGN,
+    (Phase.MANAGEMENT, "partitions went"): Phase.REASSIGN,
+    (Phase.SYNCHRONIZE, CONTRADICTION): Phase.SYNCHRONIZE,
+    (Phase.SENTINEL, CONTRADICTION): Phase.SYNCHRONIZE,
+    (Phase.MANAGEMENT, CONTRADICTION): Phase.SYNCHRONIZE,
+}
+"""The paper's figure "Controller State Machine"; the diagram in the docs is made from this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a phase decided: a cause to leave it for, or None to stay."""
+
+    state: State
+    out: list[Instruction]
+    cause: str | None = None
+    reason: str = ""
+
+
+def begin(persisted: messages.ControllerState | None, at: float) -> State:
+    """Begin with what was persisted, in Synchronize."""
+    return facts.begin(persisted, at)
+
+
+def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instruction]]:
+    """Take one event in; give the next state, and the instructions that follow from it."""
+    before = state
+    state = _pass_time(state, event, policy)
+    state = _learn(state, event, policy)
+    if isinstance(event, Mail) and _is_quiet(before, state):
+        return state, []
+    state, out = _judge(state, policy)
+    state, moved = _run(state, policy)
+    out += moved
+    if state.phase is not Phase.SYNCHRONIZE:
+        state, managed = _manage(state, policy)
+        out += managed
+    state, farewells = _retire(state, policy)
+    out += farewells
+    if facts.must_persist(before, state) or before.at == before.began_at:
+        out.append(Persist(facts.persisted(state, policy.group)))
+    return state, out
+
+
+def _pass_time(state: State, event: Event, policy: Policy) -> State:
+    at = max(state.at, event.at)
+    if is_break(state, event, policy):
+        return replace(state, at=at, hearing_since=at)
+    return replace(state, at=at)
+
+
+def is_break(state: State, event: Event, policy: Policy) -> bool:
+    """Say whether the controller did not hear the mailbox for a while (rule 10)."""
+    return isinstance(event, Deaf) or event.at - state.at > policy.max_gap
+
+
+def _learn(state: State, event: Event, policy: Policy) -> State:
+    if isinstance(event, Mail):
+        return membership.hear(state, event.messages)
+    if isinstance(event, Measured):
+        return _measured(state, event)
+    if isinstance(event, Listed):
+        known = state.partitions or {}
+        names = [TopicPartition(*pair) for pair in event.partitions]
+        if known.keys() == set(names):
+            return state if state.partitions is not None else replace(state, partitions={})
+        return replace(state, partitions={p: known.get(p, state.at) for p in names})
+    if isinstance(event, Provisioned):
+        return membership.listed(state, event.instances)
+    if isinstance(event, NotCreated):
+        return _not_created(state, event, policy)
+    return state
+
+
+def _measured(state: State, event: Measured) -> State:
+    fresh = messages.flatten(event.speeds.speeds)
+    stale = frozenset(TopicPartition(*pair) for pair in event.speeds.stale)
+    existing = state.partitions if state.partitions is not None else state.speeds
+    known = {p: s for p, s in state.speeds.items() if p in existing}
+    return replace(
+        state,
+        speeds={**known, **fresh},
+        stale=stale | (known.keys() - fresh.keys()),
+        measured_at=min(state.at, event.speeds.at),
+    )
+
+
+def _not_created(state: State, event: NotCreated, policy: Policy) -> State:
+    instances = state.instances or {}
+    for n, trouble in event.troubles.items():
+        going = n in instances and instances[n].phase == "deleting"
+        if n in state.team and n not in state.members and not going:
+            state = _fail(state, n, f"consumer {n} could not be started: {trouble}", policy)
+    return state
+
+
+def _fail(state: State, consumer: Consumer, reason: str, policy: Policy) -> State:
+    """Give up on a consumer that did not become ready, and wait longer each time."""
+    if consumer in state.members:
+        state = membership.end(state, consumer)
+    pause = min(policy.backoff, 2.0 ** min(state.failures, 20))
+    return replace(
+        state,
+        team=state.team - {consumer},
+        requests={n: r for n, r in state.requests.items() if n != consumer},
+        lost=(*state.lost, reason),
+        failures=state.failures + 1,
+        no_creation_until=state.at + pause,
+    )
+
+
+def _is_quiet(before: State, after: State) -> bool:
+    """Say whether mail brought signs of life only, so that there is nothing to decide."""
+    if after.contradiction or after.retired or before.members.keys() != after.members.keys():
+        return False
+    return all(
+        b.revision == a.revision and b.ready == a.ready and b.asked == a.asked
+        for b, a in zip(before.members.values(), after.members.values(), strict=True)
+        if b is not a
+    )
+
+
+def _judge(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    """Find who is lost and who never started."""
+    known = len(state.lost)
+    for n, member in list(state.members.items()):
+        reason = membership.why_lost(state, member, policy)
+        if reason:
+            state = membership.lose(state, n, reason)
+    for n, request in list(state.requests.items()):
+        reason = membership.why_not_ready(state, n, request, policy)
+        if reason and state.phase is not Phase.SYNCHRONIZE:
+            state = _fail(state, n, f"consumer {n} did not start: {reason}", policy)
+    return state, [_say(state, policy, "lost", reason) for reason in state.lost[known:]]
+
+
+def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    """Go through phases until one stays; at most once around."""
+    out: list[Instruction] = []
+    rested = False
+    while not rested:
+        if state.contradiction:
+            turn = Turn(state, [], CONTRADICTION, state.contradiction)
+        else:
+            turn = _PHASES[state.phase](state, policy)
+        state = turn.state
+        out += turn.out
+        if turn.cause is None:
+            return state, out
+        after = move(state, turn.cause)
+        rested = after.phase is Phase.SENTINEL
+        if turn.cause not in ("nothing to change", "the interval is up"):
+            out.append(_say(after, policy, "phase", turn.reason or turn.cause, cause=turn.cause))
+        state = after
+    return state, out
+
+
+def move(state: State, cause: str) -> State:
+    """Go to the phase that the cause leads to; a cause that is not in the table is a mistake."""
+    phase = TRANSITIONS.get((state.phase, cause))
+    if phase is None:
+        raise GiveUp(
+            f"the controller cannot leave {state.phase.value} because {cause!r} "
+            f"(generation {state.generation}, members {sorted(state.members)})"
+        )
+    if phase is not Phase.SYNCHRONIZE:
+        return replace(state, phase=phase)
+    highest = max([state.generation, *(m.highest for m in state.members.values())])
+    return replace(
+        state,
+        phase=phase,
+        generation=highest + 1,
+        fence=highest + 1,
+        synchronizing_since=state.at,
+        contradiction="",
+        members={
+            n: replace(m, asked={}, reported_at=float("-inf")) for n, m in state.members.items()
+        },
+    )
+
+
+def _synchronize(state: State, policy: Policy) -> Turn:
+    if is_synchronized(state, policy):
+        holder = sentinel.holders(state)
+        coming = {p: n for p, n in state.target.items() if n in state.team}
+        state = replace(
+            state,
+            target={**coming, **holder},
+            team=state.team | set(holder.values()),
+            knew_nothing=False,
+        )
+        return Turn(state, [], "all have reported or are lost")
+    out: list[Instruction] = []
+    members = dict(state.members)
+    for n, member in state.members.items():
+        due = state.at - member.reported_at >= policy.repeat
+        if not has_reported(member, state) and due:
+            members[n] = replace(member, reported_at=state.at)
+            out.append(_order(state, policy, "report", n, member.incarnation))
+    return Turn(replace(state, members=members) if out else state, out)
+
+
+def has_reported(member: facts.Member, state: State) -> bool:
+    """Say whether a member has answered this Synchronize (rule 9)."""
+    return member.highest >= state.fence
+
+
+def is_synchronized(state: State, policy: Policy) -> bool:
+    """Say whether the truth about every consumer that may hold something is known."""
+    if state.partitions is None or not all(has_reported(m, state) for m in state.members.values()):
+        return False
+    waited = state.at - state.hearing_since > policy.lost_after
+    if state.instances is None:
+        return waited
+    strangers = state.knew_nothing and state.instances.keys() - state.members.keys()
+    return not strangers or waited
+
+
+def _sentinel(state: State, policy: Policy) -> Turn:
+    found = sentinel.exits(state, policy)
+    if not found:
+        return Turn(state, [])
+    return Turn(state, [], found[0].condition, "; ".join(exit.reason for exit in found[:3]))
+
+
+def _reassign(state: State, policy: Policy) -> Turn:
+    plan = reassign.plan(state, policy)
+    unchanged = (
+        plan.assignment == state.target and plan.team == state.team and migration.is_settled(state)
+    )
+    out: list[Instruction] = []
+    if plan.warnings and plan.warnings != state.warnings:
+        out += [_say(state, policy, "warning", warning) for warning in plan.warnings]
+    state = replace(
+        state,
+        lost=(),
+        warnings=plan.warnings,
+        reassigned_at=state.at,
+        packed_capacity=plan.capacity,
+    )
+    if unchanged:
+        return Turn(state, out, "nothing to change")
+    state = replace(
+        state,
+        generation=state.generation + 1,
+        target=plan.assignment,
+        team=plan.team,
+        backlog={p: b for p, b in state.backlog.items() if p not in plan.previous},
+        first_order_at=None,
+    )
+    out.append(_say(state, policy, "assignment", _summary(plan, policy), **_details(plan, policy)))
+    return Turn(state, out, "a new assignment")
+
+
+def _management(state: State, policy: Policy) -> Turn:
+    if state.lost:
+        return Turn(state, [], "a consumer is lost", "; ".join(state.lost[:3]))
+    if state.at - state.reassigned_at >= policy.breath and sentinel.may_try(state):
+        existing = state.partitions or {}
+        if any(p not in existing for p in state.target):
+            return Turn(state, [], "partitions went")
+        if any(p not in state.target and sentinel.may_place(state, policy, p) for p in existing):
+            return Turn(state, [], "partitions appeared")
+    if migration.is_settled(state):
+        out: list[Instruction] = []
+        if state.first_order_at is not None:
+            seconds = state.at - state.first_order_at
+            out = [_say(state, policy, "timing", "last receipt", dt4=seconds)]
+        return Turn(replace(state, first_order_at=None), out, "everyone holds what it should")
+    state, orders = migration.orders(state, policy)
+    if orders and state.first_order_at is None:
+        state = replace(state, first_order_at=state.at)
+    return Turn(state, list(orders))
+
+
+_PHASES: dict[Phase, Callable[[State, Policy], Turn]] = {
+    Phase.SYNCHRONIZE: _synchronize,
+    Phase.SENTINEL: _sentinel,
+    Phase.REASSIGN: _reassign,
+    Phase.MANAGEMENT: _management,
+}
+
+
+def _manage(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    """Bring about the consumers that should be, and end those that should not."""
+    out: list[Instruction] = []
+    for n in sorted(state.members.keys() - state.team):
+        if may_delete(state.members[n]):
+            state = membership.end(state, n)
+            out.append(_say(state, policy, "deleted", f"consumer {n} has no work", consumer=n))
+    state = membership.forget(state, policy)
+    ready = {n for n in state.requests if n in state.members and state.members[n].ready}
+    for n in sorted(ready & state.team):
+        seconds = state.at - state.requests[n].since
+        out.append(_say(state, policy, "timing", f"consumer {n} is ready", consumer=n, dt3=seconds))
+        state = replace(state, failures=0)
+    missing = {n for n in state.team if n not in state.members or not state.members[n].ready}
+    if missing != state.requests.keys():
+        wanted = {n: state.requests.get(n, Request(state.at)) for n in missing}
+        state = replace(state, requests=wanted)
+    state, created = _create(state, policy)
+    state, deleted = _delete(state, policy)
+    return state, out + created + deleted
+
+
+def may_delete(member: facts.Member) -> bool:
+    """Say whether a member can go without anyone missing it (rule 15)."""
+    return not member.held and not member.asked
+
+
+def _create(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    if state.instances is None or state.at < state.no_creation_until:
+        return state, []
+    due = tuple(
+        n
+        for n, request in sorted(state.requests.items())
+        if n not in state.members
+        and n not in state.instances
+        and state.at - request.created_at >= policy.repeat
+    )
+    if not due:
+        return state, []
+    requests = {
+        n: replace(r, created_at=state.at) if n in due else r for n, r in state.requests.items()
+    }
+    names = ", ".join(str(n) for n in due)
+    said = _say(state, policy, "created", f"consumers {names} are missing", consumers=list(due))
+    return replace(state, requests=requests), [Create(due), said]
+
+
+def _delete(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    over = {messages.birth(i): i for i in state.ended if messages.birth(i)}
+    doomed: dict[Consumer, str] = {}
+    for n, instance in (state.instances or {}).items():
+        if instance.phase == "deleting":
+            continue
+        member = state.members.get(n)
+        wanted = (
+            facts.is_of(member, instance)
+            if member is not None
+            else n in state.team and instance.phase != "failed" and instance.birth not in over
+        )
+        if not wanted and state.at - state.deleted_at.get(n, float("-inf")) >= policy.repeat:
+            doomed[n] = over.get(instance.birth, instance.birth)
+    if not doomed:
+        return state, []
+    deleted_at = {**state.deleted_at, **dict.fromkeys(doomed, state.at)}
+    return replace(state, deleted_at=deleted_at), [Delete(doomed)]
+
+
+def _retire(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
+    """Tell incarnations that are over and still speak to end."""
+    if not state.retired:
+        return state, []
+    out: list[Instruction] = [
+        _order(state, policy, "retire", n, incarnation) for incarnation, n in state.retired.items()
+    ]
+    return replace(state, retired={}), out
+
+
+def _order(
+    state: State,
+    policy: Policy,
+    kind: messages.OrderKind,
+    consumer: Consumer,
+    incarnation: str,
+) -> Order:
+    return Order(
+        group=policy.group,
+        kind=kind,
+        consumer=consumer,
+        incarnation=incarnation,
+        generation=state.generation,
+        at=state.at,
+    )
+
+
+def _say(
+    state: State,
+    policy: Policy,
+    decision: str,
+    reason: str,
+    consumer: Consumer | None = None,
+    **details: Any,
+) -> Decision:
+    return Decision(
+        group=policy.group,
+        decision=decision,
+        reason=reason,
+        at=state.at,
+        phase=state.phase.value,
+        generation=state.generation,
+        consumer=consumer,
+        details=details,
+    )
+
+
+def _summary(plan: reassign.Plan, policy: Policy) -> str:
+    moved = plan.migrations
+    rscore = sum(plan.weights[p] for p in moved) / policy.capacity
+    arrivals = len(plan.assignment) - sum(p in plan.previous for p in plan.assignment)
+    return (
+        f"{len(plan.assignment)} partitions on {len(set(plan.assignment.values()))} consumers, "
+        f"{len(moved)} move (Rscore {rscore:.2f}), {arrivals} arrive"
+    )
+
+
+def _details(plan: reassign.Plan, policy: Policy) -> dict[str, Any]:
+    assignment: dict[str, dict[int, int]] = {}
+    for p, n in plan.assignment.items():
+        assignment.setdefault(p.topic, {})[p.partition] = n
+    moved = plan.migrations
+    return {
+        "assignment": assignment,
+        "migrations": [[p.topic, p.partition, *pair] for p, pair in moved.items()],
+        "rscore": sum(plan.weights[p] for p in moved) / policy.capacity,
+        "consumers_before": len(set(plan.previous.values())),
+        "consumers": len(set(plan.assignment.values())),
+        "load": {n: round(x, 1) for n, x in sentinel.loads(plan.weights, plan.assignment).items()},
+    }

@@ -1,0 +1,196 @@
+"""Who belongs to the group: what mail says, who is lost, whose incarnation is over.
+
+The numbers in brackets are the rules at the head of machine.py.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lagless import messages
+from lagless.controller.facts import Asked, Member, Phase, Policy, Request, State
+from lagless.messages import Heartbeat, Receipt
+from lagless.model import Consumer, TopicPartition
+from lagless.ports import Instance
+
+
+def hear(state: State, mail: Iterable[Receipt | Heartbeat]) -> State:
+    """Take mail in: members' words become facts, those of others are sorted out."""
+    members = dict(state.members)
+    retired = dict(state.retired)
+    contradictions = [state.contradiction] if state.contradiction else []
+    for message in mail:
+        member = members.get(message.consumer)
+        if is_over(state, message.incarnation):
+            retired[message.incarnation] = message.consumer
+            continue
+        if member is None:
+            member = Member(message.consumer, message.incarnation, heard_at=state.at)
+        elif member.incarnation != message.incarnation:
+            members[member.consumer] = replace(member, successor=message.incarnation)
+            continue
+        after, doubt = listen(member, message, state)
+        members[after.consumer] = after
+        if doubt:
+            contradictions.append(doubt)
+    return replace(
+        state, members=members, retired=retired, contradiction="; ".join(contradictions[:3])
+    )
+
+
+def is_over(state: State, incarnation: str) -> bool:
+    """Say whether an incarnation has ended: nothing that it says counts (rule 4)."""
+    return incarnation in state.ended
+
+
+def listen(member: Member, message: Receipt | Heartbeat, state: State) -> tuple[Member, str]:
+    """Give the member after its message, and what contradicts what was believed of it."""
+    after = replace(member, heard_at=state.at)
+    if not is_news(member, message):
+        return after, ""
+    if isinstance(message, Heartbeat):
+        after = replace(after, last=message, ready=message.state == "ready")
+    held = {TopicPartition(topic, number): g for topic, number, g in message.held}
+    doubt = contradiction(member, message.highest, held, state)
+    asked = {
+        p: asked
+        for p, asked in member.asked.items()
+        if not is_confirmed(asked, held.get(p), message.highest)
+    }
+    if isinstance(message, Receipt) and message.kind == "start":
+        for topic, number, reason in message.refused:
+            p = TopicPartition(topic, number)
+            if p in asked and asked[p].generation == message.generation:
+                asked[p] = replace(asked[p], refused=reason)
+    after = replace(
+        after, held=held, highest=message.highest, revision=message.revision, asked=asked
+    )
+    return after, doubt
+
+
+def is_news(member: Member, message: Receipt | Heartbeat) -> bool:
+    """Say whether a message is not older than what is known (rule 7)."""
+    return message.revision >= member.revision
+
+
+def is_confirmed(asked: Asked, held: int | None, highest: int) -> bool:
+    """Say whether an order is carried out for good (rule 6)."""
+    if asked.kind == "start":
+        return held == asked.generation
+    return held is None and highest >= asked.generation
+
+
+def contradiction(
+    member: Member, highest: int, held: dict[TopicPartition, int], state: State
+) -> str:
+    """Say what a member's word contradicts; "" if nothing (rule 9)."""
+    name = f"consumer {member.consumer}"
+    if highest > state.generation:
+        return f"{name} knows generation {highest}, the controller {state.generation}"
+    if state.phase is Phase.SYNCHRONIZE:
+        return ""
+    for p in held:
+        if not member.reads(p):
+            return f"{name} holds {p}, which it was not ordered to"
+    for p in member.held:
+        if p not in held and p not in member.asked:
+            return f"{name} does not hold {p} any more, which nobody ordered"
+    return ""
+
+
+def listed(state: State, instances: Iterable[Instance]) -> State:
+    """Take in what the provisioner sees: whose process is gone is lost at once."""
+    state = replace(state, instances={i.consumer: i for i in instances})
+    for n, member in list(state.members.items()):
+        trouble = why_gone(state, member)
+        if trouble:
+            state = lose(state, n, trouble)
+    return state
+
+
+def why_gone(state: State, member: Member) -> str:
+    """Say why a member cannot be alive by what the provisioner sees; "" if it can."""
+    birth = messages.birth(member.incarnation)
+    instance = (state.instances or {}).get(member.consumer)
+    if not birth:
+        return ""  # started by hand: no provisioner knows it
+    if instance is None or instance.birth != birth:
+        return "its instance is gone"
+    if instance.phase == "failed":
+        return f"its instance failed: {instance.trouble or 'it ended by itself'}"
+    return ""
+
+
+def why_lost(state: State, member: Member, policy: Policy) -> str:
+    """Say why a member counts as lost by now; "" if it does not (rules 10 and 11)."""
+    silence = state.at - max(member.heard_at, state.hearing_since)
+    if silence > policy.lost_after:
+        return f"silent for {silence:.0f} s"
+    if member.is_waiting:
+        return ""
+    heard_for = state.at - state.hearing_since
+    cycle = min(member.cycle_age, heard_for)
+    if cycle > policy.cycle_deadline:
+        return f"its cycle has not ended for {cycle:.0f} s"
+    patience = policy.order_deadline + min(member.cycle_age, policy.cycle_deadline)
+    for p, asked in member.asked.items():
+        overdue = state.at - max(asked.since, state.hearing_since)
+        if overdue > patience and not asked.refused:
+            return f"order to {asked.kind} {p} without receipt for {overdue:.0f} s"
+    if state.phase is Phase.SYNCHRONIZE and member.highest < state.fence:
+        overdue = state.at - max(state.synchronizing_since, state.hearing_since)
+        if overdue > patience:
+            return f"no report for {overdue:.0f} s"
+    return ""
+
+
+def why_not_ready(state: State, consumer: Consumer, request: Request, policy: Policy) -> str:
+    """Say why a consumer that was asked for counts as never started; "" if it does not."""
+    member = state.members.get(consumer)
+    if member is not None and member.is_waiting:
+        return ""
+    waited = state.at - max(request.since, state.hearing_since)
+    if waited > policy.start_deadline:
+        return f"not ready after {waited:.0f} s"
+    instance = (state.instances or {}).get(consumer)
+    if (
+        instance is not None
+        and instance.phase == "failed"
+        and request.created_at <= instance.created_at
+    ):
+        return f"its instance failed: {instance.trouble or 'it ended by itself'}"
+    return ""
+
+
+def lose(state: State, consumer: Consumer, reason: str) -> State:
+    """End a member's incarnation: what it held has no consumer any more."""
+    member = state.members[consumer]
+    state = end(state, consumer)
+    if member.last is not None:
+        left = messages.flatten(member.last.backlog)
+        state = replace(state, backlog={**state.backlog, **left})
+    if member.successor and not is_over(state, member.successor):
+        state = state.with_member(Member(consumer, member.successor, heard_at=state.at))
+    return replace(
+        state,
+        team=state.team - {consumer},
+        requests={n: r for n, r in state.requests.items() if n != consumer},
+        lost=(*state.lost, f"consumer {consumer} is lost: {reason}"),
+    )
+
+
+def end(state: State, consumer: Consumer) -> State:
+    """End a member's incarnation, for whatever reason (rule 4)."""
+    incarnation = state.members[consumer].incarnation
+    return replace(
+        state,
+        members={n: m for n, m in state.members.items() if n != consumer},
+        ended={**state.ended, incarnation: (consumer, state.at)},
+    )
+
+
+def forget(state: State, policy: Policy) -> State:
+    """Forget incarnations that have been over for long."""
+    limit = state.at - policy.remember
+    if all(at >= limit for _, at in state.ended.values()):
+        return state
+    return replace(state, ended={i: (n, at) for i, (n, at) in state.ended.items() if at >= limit})
