@@ -4,102 +4,106 @@ Paper, sections "Approximation Algorithms" and "Approximation Algorithms Adaptat
 that fits no open consumer reopens its previous one if that is unused, else the lowest unused.
 """
 
+from typing import TypeAlias, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lagless.packing import group
 from lagless.packing.compiled import kernel
+from lagless.packing.order import decreasing
 
-Speeds = NDArray[np.float64]
-Consumers = NDArray[np.int64]
-
-
-@kernel
-def decreasing(speeds: Speeds) -> NDArray[np.int64]:
-    """Return the order of decreasing speed, equals in the order given."""
-    return np.argsort(-speeds, kind="mergesort")
+Speeds: TypeAlias = NDArray[np.float64]
+Consumers: TypeAlias = NDArray[np.int64]
+Values = TypeVar("Values", NDArray[np.int64], NDArray[np.int32])
 
 
 @kernel
-def fit(
-    speeds: Speeds, capacity: float, previous: Consumers, order: NDArray[np.int64], rule: int
-) -> Consumers:
-    """Place the partitions in an order by First, Best or Worst Fit, in O(n log n)."""
-    before, numbers = group.slots(previous)
-    consumers = group.empty(rule, speeds, capacity, numbers)
-    current = np.empty(len(speeds), np.int64)
-    for j in order:
-        current[j] = numbers[group.place(consumers, speeds[j], before[j])]
-    return current
+def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
+    """Place the partitions as they come by First, Best or Worst Fit, in O(n log n)."""
+    before, high = group.slots(previous)
+    count = len(speeds) + len(high)
+    held, links, words = group.empty(rule, count)
+    used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
+    placed = np.empty(len(speeds), np.int32)
+    for j in range(len(speeds)):
+        slot = group.join(rule, held, links, words, capacity, speeds[j])
+        if slot < 0:
+            slot = group.unused(used, lowest, before[j])
+            group.create(rule, held, links, words, capacity, slot, speeds[j])
+        placed[j] = slot
+    return group.numbers(placed, high)
 
 
 @kernel
-def next_fit(
-    speeds: Speeds, capacity: float, previous: Consumers, order: NDArray[np.int64]
-) -> Consumers:
-    """Place the partitions in an order by Next Fit: only the consumer created last is open."""
-    before, numbers = group.slots(previous)
-    used = np.zeros(len(numbers), np.bool_)
-    current = np.empty(len(speeds), np.int64)
-    last, lowest, load = -1, 0, 0.0
-    for j in order:
-        if last >= 0 and load + speeds[j] <= capacity:
-            load += speeds[j]
-        else:
-            last = before[j]
-            if last < 0 or used[last]:
-                while used[lowest]:
-                    lowest += 1
-                last = lowest
-            used[last] = True
-            load = 0.0 + speeds[j]
-        current[j] = numbers[last]
-    return current
+def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
+    """Place the partitions by decreasing speed by First, Best or Worst Fit, in O(n log n)."""
+    order = decreasing(speeds)
+    return scattered(fit(speeds[order], capacity, previous[order], rule), order)
+
+
+@kernel
+def scattered(values: Values, order: NDArray[np.int32]) -> Values:
+    """Return in the list's order what is given in another."""
+    found = np.empty_like(values)
+    for i in range(len(order)):
+        found[order[i]] = values[i]
+    return found
 
 
 @kernel
 def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Next Fit."""
-    return next_fit(speeds, capacity, previous, np.arange(len(speeds)))
+    """Pack by Next Fit: only the consumer created last is open."""
+    before, high = group.slots(previous)
+    used, lowest = np.zeros(len(speeds) + len(high), np.bool_), np.zeros(1, np.int64)
+    placed = np.empty(len(speeds), np.int32)
+    last, load = -1, 0.0
+    for j in range(len(speeds)):
+        if last < 0 or load + speeds[j] > capacity:
+            last, load = group.unused(used, lowest, before[j]), 0.0
+        load += speeds[j]
+        placed[j] = last
+    return group.numbers(placed, high)
 
 
 @kernel
 def nfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit Decreasing."""
-    return next_fit(speeds, capacity, previous, decreasing(speeds))
+    order = decreasing(speeds)
+    return scattered(nf(speeds[order], capacity, previous[order]), order)
 
 
 @kernel
 def ff(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by First Fit."""
-    return fit(speeds, capacity, previous, np.arange(len(speeds)), group.FIRST)
+    return fit(speeds, capacity, previous, group.FIRST)
 
 
 @kernel
 def ffd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by First Fit Decreasing."""
-    return fit(speeds, capacity, previous, decreasing(speeds), group.FIRST)
+    return fit_decreasing(speeds, capacity, previous, group.FIRST)
 
 
 @kernel
 def bf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Best Fit."""
-    return fit(speeds, capacity, previous, np.arange(len(speeds)), group.BEST)
+    return fit(speeds, capacity, previous, group.BEST)
 
 
 @kernel
 def bfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Best Fit Decreasing."""
-    return fit(speeds, capacity, previous, decreasing(speeds), group.BEST)
+    return fit_decreasing(speeds, capacity, previous, group.BEST)
 
 
 @kernel
 def wf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Worst Fit."""
-    return fit(speeds, capacity, previous, np.arange(len(speeds)), group.WORST)
+    return fit(speeds, capacity, previous, group.WORST)
 
 
 @kernel
 def wfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Worst Fit Decreasing."""
-    return fit(speeds, capacity, previous, decreasing(speeds), group.WORST)
+    return fit_decreasing(speeds, capacity, previous, group.WORST)

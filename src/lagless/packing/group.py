@@ -6,9 +6,12 @@ stays O(n) whatever the numbers are.
 
 A partition fits if load + s ≤ C in float64, the load summed from 0 in the order of placement.
 What is faster than C makes a load above C, which nothing joins, not even speed 0.
+
+The open consumers of a rule are three arrays, which `minima`, `loads` and `heap` read each in
+their own way. They are handed on one by one, since numba counts references to those in a tuple.
 """
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,137 +20,103 @@ from lagless.packing import bitmap, heap, loads, minima
 from lagless.packing.compiled import kernel
 
 FIRST, BEST, WORST = 0, 1, 2
-LOWEST, SIZE = 0, 1  # places in Group.counts
 
-
-class Group(NamedTuple):
-    """The open consumers; only the structure of its rule has more than one element."""
-
-    rule: int
-    capacity: float
-    smallest: float
-    numbers: NDArray[np.int64]
-    loads: NDArray[np.float64]
-    used: NDArray[np.bool_]
-    counts: NDArray[np.int64]
-    tree: NDArray[np.float64]
-    heap_loads: NDArray[np.float64]
-    heap_slots: NDArray[np.int32]
-    links: NDArray[np.int32]
-    filled: NDArray[np.uint64]
-    buckets: int
+Loads: TypeAlias = NDArray[np.float64]
+Links: TypeAlias = NDArray[np.int32]
+Slots: TypeAlias = NDArray[np.int32]
 
 
 @kernel
-def slots(previous: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the slot of each partition's previous consumer (-1: none) and each slot's number."""
+def slots(previous: NDArray[np.int64]) -> tuple[Slots, NDArray[np.int64]]:
+    """Return the slot of each partition's previous consumer (-1: none) and the high numbers."""
     n = len(previous)
     high = np.unique(previous[previous > n])
-    numbers = np.empty(n + len(high), np.int64)
-    for i in range(n):
-        numbers[i] = i + 1
-    numbers[n:] = high
-    found = np.empty(n, np.int64)
+    found = np.empty(n, np.int32)
     for j in range(n):
         if previous[j] <= n:
             found[j] = previous[j] - 1
         else:
             found[j] = n + np.searchsorted(high, previous[j])
-    return found, numbers
+    return found, high
 
 
 @kernel
-def empty(
-    rule: int, speeds: NDArray[np.float64], capacity: float, numbers: NDArray[np.int64]
-) -> Group:
-    """Return the group without consumers."""
-    count = len(numbers)
-    buckets = loads.buckets(count) if rule == BEST else 1
-    links = np.full(2 * count + buckets if rule == BEST else 1, np.int32(-1), np.int32)
-    heap_size = count if rule == WORST else 1
-    return Group(
-        rule,
-        capacity,
-        speeds.min() if len(speeds) else 0.0,
-        numbers,
-        np.zeros(count),
-        np.zeros(count, np.bool_),
-        np.zeros(2, np.int64),
-        minima.empty(count if rule == FIRST else 1),
-        np.empty(heap_size),
-        np.empty(heap_size, np.int32),
-        links,
-        bitmap.empty(buckets),
-        buckets,
-    )
+def numbers(placed: Slots, high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of the consumers in slots."""
+    n = len(placed)
+    found = np.empty(n, np.int64)
+    for j in range(n):
+        found[j] = placed[j] + 1 if placed[j] < n else high[placed[j] - n]
+    return found
 
 
 @kernel
-def join(group: Group, speed: float) -> int:
+def empty(rule: int, count: int) -> tuple[Loads, Links, bitmap.Words]:
+    """Return the open consumers of a group that has none yet."""
+    if rule == FIRST:
+        return minima.empty(count), np.empty(0, np.int32), np.empty(0, np.uint64)
+    if rule == BEST:
+        return loads.empty(count)
+    return np.empty(count), np.empty(count, np.int32), np.zeros(1, np.uint64)
+
+
+@kernel
+def create(
+    rule: int,
+    held: Loads,
+    links: Links,
+    words: bitmap.Words,
+    capacity: float,
+    slot: int,
+    load: float,
+) -> None:
+    """Open the consumer of a slot with what it already has."""
+    if rule == FIRST:
+        minima.put(held, slot, load)
+    elif load > capacity:
+        return
+    elif rule == BEST:
+        loads.insert(held, links, words, slot, load, capacity)
+    else:
+        size = int(np.int64(words[0]))
+        heap.push(held, links, size, load, slot)
+        words[0] = np.uint64(size + 1)
+
+
+@kernel
+def join(
+    rule: int, held: Loads, links: Links, words: bitmap.Words, capacity: float, speed: float
+) -> int:
     """Put a partition into the open consumer that the rule chooses; return its slot, or -1."""
-    if group.rule == FIRST:
-        slot = minima.find(group.tree, speed, group.capacity)
+    if rule == FIRST:
+        slot = minima.find(held, speed, capacity)
         if slot >= 0:
-            group.loads[slot] += speed
-            minima.put(group.tree, slot, group.loads[slot])
+            minima.put(held, slot, minima.load(held, slot) + speed)
         return slot
-    if group.rule == BEST:
-        slot = loads.find(
-            group.loads, group.links, group.filled, group.buckets, speed, group.capacity
-        )
+    if rule == BEST:
+        slot = loads.find(held, links, words, speed, capacity)
         if slot >= 0:
-            loads.remove(
-                group.loads, group.links, group.filled, group.buckets, slot, group.capacity
-            )
-            group.loads[slot] += speed
-            _order(group, slot)
+            loads.remove(held, links, words, slot, capacity)
+            loads.insert(held, links, words, slot, held[2 * slot] + speed, capacity)
         return slot
-    if group.counts[SIZE] == 0 or group.heap_loads[0] + speed > group.capacity:
+    size = int(np.int64(words[0]))
+    if size == 0 or held[0] + speed > capacity:
         return -1
-    slot = group.heap_slots[0]
-    group.loads[slot] += speed
-    heap.replace(group.heap_loads, group.heap_slots, group.counts[SIZE], group.loads[slot], slot)
+    slot = int(links[0])
+    heap.replace(held, links, size, held[0] + speed, slot)
     return slot
 
 
 @kernel
-def create(group: Group, slot: int, load: float) -> None:
-    """Open a consumer that is unused with what it already has."""
-    group.used[slot] = True
-    group.loads[slot] = load
-    if group.rule == FIRST:
-        minima.put(group.tree, slot, load)
-    elif group.rule == BEST:
-        _order(group, slot)
-    elif load <= group.capacity:
-        heap.push(group.heap_loads, group.heap_slots, group.counts[SIZE], load, slot)
-        group.counts[SIZE] += 1
+def unused(used: NDArray[np.bool_], lowest: NDArray[np.int64], previous: int) -> int:
+    """Return h(j, k), and mark it used: the previous slot if it is unused, else the lowest unused.
 
-
-@kernel
-def _order(group: Group, slot: int) -> None:
-    """Add a consumer to Best Fit's loads, unless not even the smallest partition fits there."""
-    if group.loads[slot] + group.smallest <= group.capacity:
-        loads.insert(group.loads, group.links, group.filled, group.buckets, slot, group.capacity)
-
-
-@kernel
-def unused(group: Group, previous: int) -> int:
-    """Return h(j, k): the previous consumer's slot if it is unused, else the lowest unused."""
-    if previous >= 0 and not group.used[previous]:
-        return previous
-    lowest = group.counts[LOWEST]
-    while group.used[lowest]:
-        lowest += 1
-    group.counts[LOWEST] = lowest
-    return lowest
-
-
-@kernel
-def place(group: Group, speed: float, previous: int) -> int:
-    """Put a partition into an open consumer or, if it fits none, into a new one by h(j, k)."""
-    slot = join(group, speed)
-    if slot < 0:
-        slot = unused(group, previous)
-        create(group, slot, speed)
+    No slot below lowest[0] is unused, so that all searches together are O(n).
+    """
+    slot = previous
+    if slot < 0 or used[slot]:
+        while used[lowest[0]]:
+            lowest[0] += 1
+        slot = lowest[0]
+    used[slot] = True
     return slot

@@ -3,16 +3,19 @@
 The least loaded consumer is on top: if a partition does not fit there, it fits nowhere.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lagless.packing.compiled import kernel
 
+Loads: TypeAlias = NDArray[np.float64]
+Slots: TypeAlias = NDArray[np.int32]
+
 
 @kernel
-def push(
-    loads: NDArray[np.float64], slots: NDArray[np.int32], size: int, load: float, slot: int
-) -> None:
+def push(loads: Loads, slots: Slots, size: int, load: float, slot: int) -> None:
     """Add a consumer to a heap of that size, in O(log B)."""
     hole = size
     while hole > 0:
@@ -27,17 +30,12 @@ def push(
 
 
 @kernel
-def replace(
-    loads: NDArray[np.float64], slots: NDArray[np.int32], size: int, load: float, slot: int
-) -> None:
+def replace(loads: Loads, slots: Slots, size: int, load: float, slot: int) -> None:
     """Put a consumer in the place of the top one, in O(log B)."""
     hole = 0
-    while True:
-        first = 4 * hole + 1
-        if first >= size:
-            break
-        least = first
-        for child in range(first + 1, min(first + 4, size)):
+    while 4 * hole + 1 < size:
+        least = 4 * hole + 1
+        for child in range(least + 1, min(least + 4, size)):
             if loads[child] < loads[least] or (
                 loads[child] == loads[least] and slots[child] < slots[least]
             ):

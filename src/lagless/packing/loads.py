@@ -3,6 +3,10 @@
 Loads lie in buckets of equal width, of which a bitmap knows the filled ones; within a bucket they
 are a treap, ordered by load and then by falling slot, so that the last one that fits is the
 fullest, and the lowest of equals. Even if all loads fall into one bucket a step is O(log B).
+
+A slot's load and children lie side by side, for one cache line each: the load of slot i is
+loads[2i], its children are links[4i + 2] and links[4i + 3], where links are the same memory seen
+as int32. The buckets' roots come last. -1 is nothing.
 """
 
 from typing import TypeAlias
@@ -13,17 +17,26 @@ from numpy.typing import NDArray
 from lagless.packing import bitmap
 from lagless.packing.compiled import kernel
 
+Loads: TypeAlias = NDArray[np.float64]
 Links: TypeAlias = NDArray[np.int32]
-"""The left and right child of slot i at 2i and 2i+1, then each bucket's root; -1 is nothing."""
 
 
 @kernel
-def buckets(slots: int) -> int:
-    """Give the number of buckets, a power of 64, for that many slots."""
+def buckets(words: bitmap.Words) -> int:
+    """Give the number of buckets of a bitmap, a power of 64."""
+    return 63 * len(words) + 1
+
+
+@kernel
+def empty(slots: int) -> tuple[Loads, Links, bitmap.Words]:
+    """Return the empty set for that many slots."""
     count = 64
     while 4 * count < slots and count < 64**3:
         count *= 64
-    return count
+    loads = np.empty(2 * slots + count // 2)
+    links = loads.view(np.int32)
+    links[4 * slots :] = -1
+    return loads, links, bitmap.empty(count)
 
 
 @kernel
@@ -42,101 +55,88 @@ def priority(slot: int) -> np.uint64:
 
 
 @kernel
-def before(loads: NDArray[np.float64], one: int, other: int) -> bool:
-    """Tell whether one slot comes before the other."""
-    return loads[one] < loads[other] or (loads[one] == loads[other] and one > other)
+def after(loads: Loads, slot: int, other: int) -> int:
+    """Return 1 if a slot comes after the other, else 0: the side on which it is found."""
+    if loads[2 * other] < loads[2 * slot]:
+        return 1
+    return 1 if loads[2 * other] == loads[2 * slot] and other > slot else 0
 
 
 @kernel
-def find(
-    loads: NDArray[np.float64],
-    links: Links,
-    filled: bitmap.Words,
-    count: int,
-    speed: float,
-    capacity: float,
-) -> int:
+def find(loads: Loads, links: Links, words: bitmap.Words, speed: float, capacity: float) -> int:
     """Return the slot of the highest load where load + speed ≤ capacity, or -1."""
+    if speed > capacity:
+        return -1
+    count = buckets(words)
     # Rounding can let a load fit that lies a hair above C − s, never a whole bucket above.
     at = min(count - 1, bucket(capacity - speed, capacity, count) + 1)
-    while True:
-        at = bitmap.up_to(filled, count, at)
+    while at >= 0:
+        at = bitmap.up_to(words, count, at)
         if at < 0:
             return -1
         found = -1
         slot = links[len(links) - count + at]
         while slot >= 0:
-            if loads[slot] + speed <= capacity:
+            if loads[2 * slot] + speed <= capacity:
                 found = slot
-                slot = links[2 * slot + 1]
+                slot = links[4 * slot + 3]
             else:
-                slot = links[2 * slot]
+                slot = links[4 * slot + 2]
         if found >= 0:
             return found
-        if at == 0:
-            return -1
         at -= 1
+    return -1
 
 
 @kernel
 def insert(
-    loads: NDArray[np.float64],
-    links: Links,
-    filled: bitmap.Words,
-    count: int,
-    slot: int,
-    capacity: float,
+    loads: Loads, links: Links, words: bitmap.Words, slot: int, load: float, capacity: float
 ) -> None:
     """Add a slot with its load."""
-    at = bucket(loads[slot], capacity, count)
+    count = buckets(words)
+    at = bucket(load, capacity, count)
     link = len(links) - count + at
+    loads[2 * slot] = load
     if links[link] < 0:
-        bitmap.add(filled, count, at)
+        bitmap.add(words, count, at)
     mine = priority(slot)
     while links[link] >= 0 and priority(links[link]) >= mine:
-        above = links[link]
-        link = 2 * above + (1 if before(loads, above, slot) else 0)
+        link = 4 * links[link] + 2 + after(loads, slot, links[link])
     rest = links[link]
     links[link] = slot
-    low, high = 2 * slot, 2 * slot + 1
+    low, high = 4 * slot + 2, 4 * slot + 3
     while rest >= 0:
-        if before(loads, rest, slot):
+        if after(loads, slot, rest):
             links[low] = rest
-            low = 2 * rest + 1
+            low = 4 * rest + 3
             rest = links[low]
         else:
             links[high] = rest
-            high = 2 * rest
+            high = 4 * rest + 2
             rest = links[high]
     links[low] = -1
     links[high] = -1
 
 
 @kernel
-def remove(
-    loads: NDArray[np.float64],
-    links: Links,
-    filled: bitmap.Words,
-    count: int,
-    slot: int,
-    capacity: float,
-) -> None:
-    """Take a slot out, by the load with which it was inserted."""
-    at = bucket(loads[slot], capacity, count)
-    root = link = len(links) - count + at
+def remove(loads: Loads, links: Links, words: bitmap.Words, slot: int, capacity: float) -> None:
+    """Take a slot out."""
+    count = buckets(words)
+    at = bucket(loads[2 * slot], capacity, count)
+    root = len(links) - count + at
+    link = root
     while links[link] != slot:
-        above = links[link]
-        link = 2 * above + (1 if before(loads, above, slot) else 0)
-    low, high = links[2 * slot], links[2 * slot + 1]
+        link = 4 * links[link] + 2 + after(loads, slot, links[link])
+    low, high = links[4 * slot + 2], links[4 * slot + 3]
     while low >= 0 and high >= 0:
         if priority(low) >= priority(high):
             links[link] = low
-            link = 2 * low + 1
+            link = 4 * low + 3
             low = links[link]
         else:
             links[link] = high
-            link = 2 * high
+            link = 4 * high + 2
             high = links[link]
     links[link] = max(low, high)
     if links[root] < 0:
-        bitmap.discard(filled, count, at)
+        bitmap.discard(words, count, at)

@@ -47,6 +47,13 @@ def find(tree: Tree, speed: float, capacity: float) -> int:
 
 
 @kernel
+def load(tree: Tree, slot: int) -> float:
+    """Return the load of a slot."""
+    held: float = tree[len(tree) // 8 + slot]
+    return held
+
+
+@kernel
 def put(tree: Tree, slot: int, load: float) -> None:
     """Set the load of a slot."""
     node = len(tree) // 8 + slot

@@ -13,42 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lagless.packing import group
-from lagless.packing.anyfit import Consumers, Speeds, decreasing
+from lagless.packing.anyfit import Consumers, Speeds, scattered
 from lagless.packing.compiled import kernel
+from lagless.packing.order import decreasing
 
 
 @kernel
-def grouped(
-    order: NDArray[np.int64], before: NDArray[np.int64], slots: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the partitions by previous consumer, keeping the order, and where each one begins."""
-    starts = np.zeros(slots + 1, np.int64)
-    for j in range(len(before)):
-        if before[j] >= 0:
-            starts[before[j] + 1] += 1
-    for slot in range(slots):
+def grouped(before: group.Slots, count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the order by previous slot, and where each slot begins; those without one are last."""
+    starts = np.zeros(count + 2, np.int64)
+    for slot in before:
+        starts[(slot if slot >= 0 else count) + 1] += 1
+    for slot in range(count + 1):
         starts[slot + 1] += starts[slot]
-    members = np.empty(starts[slots], np.int64)
-    ends = starts[:-1].copy()
-    for j in order:
-        if before[j] >= 0:
-            members[ends[before[j]]] = j
-            ends[before[j]] += 1
-    return members, starts
+    ends = starts.copy()
+    order = np.empty(len(before), np.int32)
+    for j in range(len(before)):
+        slot = before[j] if before[j] >= 0 else count
+        order[ends[slot]] = j
+        ends[slot] += 1
+    return order, starts
 
 
 @kernel
-def keys(
-    speeds: Speeds, before: NDArray[np.int64], slots: int, largest: bool
-) -> NDArray[np.float64]:
-    """Return each previous consumer's largest or cumulative speed, summed in the list's order."""
-    found = np.zeros(slots)
+def keys(speeds: Speeds, before: group.Slots, count: int, largest: bool) -> NDArray[np.float64]:
+    """Return each previous slot's largest or cumulative speed, summed in the list's order."""
+    found = np.zeros(count)
     for j in range(len(speeds)):
-        if before[j] >= 0:
-            if largest:
-                found[before[j]] = max(found[before[j]], speeds[j])
-            else:
-                found[before[j]] += speeds[j]
+        slot = before[j]
+        if slot >= 0:
+            found[slot] = max(found[slot], speeds[j]) if largest else found[slot] + speeds[j]
     return found
 
 
@@ -57,34 +51,42 @@ def modified(
     speeds: Speeds, capacity: float, previous: Consumers, rule: int, largest: bool
 ) -> Consumers:
     """Pack by Algorithm 1, in O(n log n)."""
-    before, numbers = group.slots(previous)
-    slots = len(numbers)
-    order = decreasing(speeds)
-    members, starts = grouped(order, before, slots)
-    consumers = group.empty(rule, speeds, capacity, numbers)
-    placed = np.full(len(speeds), -1, np.int64)
-    for slot in decreasing(keys(speeds, before, slots, largest)):
+    before, high = group.slots(previous)
+    count = len(speeds) + len(high)
+    ranks = decreasing(speeds)
+    members, starts = grouped(before[ranks], count)
+    rates = speeds[ranks][members]  # by previous consumer, decreasing
+    placed = np.full(len(speeds), -1, np.int32)
+    held, links, words = group.empty(rule, count)
+    used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
+    for slot in decreasing(keys(speeds, before, count, largest)):
         start, end = starts[slot], starts[slot + 1]
         while end > start:
-            found = group.join(consumers, speeds[members[end - 1]])
+            found = group.join(rule, held, links, words, capacity, rates[end - 1])
             if found < 0:
                 break
             end -= 1
-            placed[members[end]] = found
+            placed[end] = found
         if end == start:
             continue
         load = 0.0
         for at in range(start, end):
-            j = members[at]
-            if at > start and load + speeds[j] > capacity:
+            if at > start and load + rates[at] > capacity:
                 break
-            load += speeds[j]
-            placed[j] = slot
-        group.create(consumers, slot, load)
-    for j in order:
-        if placed[j] < 0:
-            placed[j] = group.place(consumers, speeds[j], before[j])
-    return numbers[placed]
+            load += rates[at]
+            placed[at] = slot
+        used[slot] = True
+        group.create(rule, held, links, words, capacity, slot, load)
+    by_rank = scattered(placed, members)
+    for rank in range(len(speeds)):
+        if by_rank[rank] < 0:
+            speed = speeds[ranks[rank]]
+            slot = group.join(rule, held, links, words, capacity, speed)
+            if slot < 0:
+                slot = group.unused(used, lowest, before[ranks[rank]])
+                group.create(rule, held, links, words, capacity, slot, speed)
+            by_rank[rank] = slot
+    return group.numbers(scattered(by_rank, ranks), high)
 
 
 @kernel

@@ -21,7 +21,8 @@ Name = TypeVar("Name", bound=Hashable)
 
 def moved(previous: NDArray[np.int64], current: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell for each partition whether it migrated; 0 is no consumer, before or after."""
-    return (previous != current) & (previous > 0) & (current > 0)
+    found: NDArray[np.bool_] = (previous != current) & (previous > 0) & (current > 0)
+    return found
 
 
 def moved_rate(
@@ -112,11 +113,11 @@ def pareto_front(points: Mapping[Name, tuple[float, float]]) -> list[Name]:
         if not all(x == x for x in point):
             raise WrongInput(f"the scores of {name!r} have to be numbers, not {point!r}")
     efficient: set[tuple[float, float]] = set()
-    lowest = float("inf")
+    lowest: float | None = None
     # By the first coordinate, then the second: a point is dominated exactly if an earlier,
     # different point is as low in the second.
-    for first, second in sorted(set(points.values())):
-        if second < lowest or not efficient:
+    for first, second in sorted({(first, second) for first, second in points.values()}):
+        if lowest is None or second < lowest:
             efficient.add((first, second))
             lowest = second
-    return [name for name, point in points.items() if point in efficient]
+    return [name for name, (first, second) in points.items() if (first, second) in efficient]
