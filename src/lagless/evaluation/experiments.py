@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-import numpy as np
-
 from lagless import packing
 from lagless.errors import WrongInput
 from lagless.packing import scores
@@ -114,9 +112,3 @@ def scaler(spec: str) -> keda.Keda:
         except ValueError:
             raise WrongInput(f"{key!r} of {spec!r} has to be a number, not {text!r}") from None
     return keda.Keda("range" if name == "keda_range" else "cooperative", **given)
-
-
-def stream_seed(seed: int, *cell: float | str) -> np.random.SeedSequence:
-    """Give the seed of a cell's stream, the same wherever and in whatever order cells are run."""
-    words = [int.from_bytes(str(part).encode(), "little") for part in cell]
-    return np.random.SeedSequence([seed, *words])

@@ -25,11 +25,12 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What an algorithm did in each iteration: consumers, Rscore and migrations."""
+    """What an algorithm did in each iteration: consumers, Rscore, migrations, and its seconds."""
 
     consumers: Numbers
     rscore: Floats
     migrations: Numbers
+    seconds: Floats
 
 
 def assignments(
@@ -46,17 +47,28 @@ def assignments(
         yield current
 
 
-def run(spec: str, speeds: Floats, capacity: float, order: Order, seed: int) -> Replay:
+def run(
+    spec: str,
+    speeds: Floats,
+    capacity: float,
+    order: Order,
+    seed: int,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Replay:
     """Replay an algorithm over a stream's speeds and score each iteration.
 
-    The loop is Python around compiled kernels: a loop compiled as a whole was no faster, see
-    benchmarks/evaluation.py.
+    `clock` times each packing; without one the seconds are 0. The loop is Python around compiled
+    kernels: benchmarks/evaluation.py compares it with a loop compiled as a whole.
     """
     n = len(speeds)
-    found = Replay(np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64))
+    found = Replay(np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64), np.empty(n))
+    step = _step(spec, capacity, order, seed)
     previous = np.zeros(speeds.shape[1], dtype=np.int64)
-    for k, current in enumerate(assignments(spec, speeds, capacity, order, seed)):
-        consumers, rate, migrations = score(speeds[k], previous, current)
+    for k, measured in enumerate(speeds):
+        began = clock()
+        current = step(measured, previous)
+        found.seconds[k] = clock() - began
+        consumers, rate, migrations = score(measured, previous, current)
         found.consumers[k] = consumers
         found.rscore[k] = rate / capacity
         found.migrations[k] = migrations
