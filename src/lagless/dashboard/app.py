@@ -1,0 +1,83 @@
+"""The server of the page: NiceGUI on this machine's address, and nothing loaded from elsewhere."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import app as pages
+from nicegui import ui
+
+from lagless.dashboard import exports
+from lagless.dashboard.desk import Desk
+from lagless.dashboard.page import Page
+from lagless.errors import GiveUp
+
+ASSETS = Path(__file__).parent / "assets"
+EVERY = 1.0
+"""Seconds between looks at what arrived."""
+
+
+def serve(desk: Desk, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page until the process is asked to end; `ready` is told its address."""
+    listener = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    config = uvicorn.Config(
+        build(desk, lambda: ready(address)),
+        log_level="warning",
+        access_log=False,
+        ws="wsproto",
+        timeout_graceful_shutdown=3,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def build(desk: Desk, ready: Callable[[], None]) -> FastAPI:
+    """Put the pages together."""
+
+    @ui.page("/", title=f"lagless · {desk.settings.group}")
+    def _index() -> None:
+        Page(desk)
+
+    @pages.get("/snapshot.json")
+    def _snapshot() -> dict[str, Any]:
+        return exports.document(desk.snapshot)
+
+    @pages.get("/health")
+    def _health() -> dict[str, str]:
+        trouble = desk.snapshot.link.trouble
+        return {"status": "disconnected" if trouble else "ok", "trouble": trouble}
+
+    pages.add_static_files("/assets", ASSETS)
+    ui.add_head_html('<link rel="stylesheet" href="/assets/style.css">', shared=True)
+    pages.timer(EVERY, desk.look)
+    pages.on_startup(ready)
+    api = FastAPI(openapi_url=None)
+    ui.run_with(
+        api,
+        title="lagless",
+        favicon=ASSETS / "icon.svg",
+        dark=None,
+        language="en-US",
+        tailwind=False,
+        show_welcome_message=False,
+        reconnect_timeout=10,
+    )
+    return api
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise GiveUp(
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
+        ) from error
+    return listener

@@ -1,0 +1,215 @@
+"""Messages as the roles would send them, so that the page can be tested without the roles."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import lagless
+from lagless import messages
+from lagless.messages import Decision, Echo, Heartbeat, Message, WriteSpeeds
+from lagless.model import Assignment, Consumer, Speeds, TopicPartition
+from lagless.packing import scores
+from lagless.settings import Settings, parse
+
+GROUP = "orders"
+TOPICS = {"clicks": 8, "orders": 10, "payments": 6}
+
+
+def settings(**consumer: Any) -> Settings:
+    """Give settings with a max rate of 2 MB/s, as in the paper."""
+    return parse(
+        {
+            "group": GROUP,
+            "topics": list(TOPICS),
+            "lake": {"path": "lake"},
+            "consumer": {"max_rate": "2 MB/s", **consumer},
+        }
+    )
+
+
+def speeds(at: float, table: Speeds, stale: tuple[TopicPartition, ...] = ()) -> WriteSpeeds:
+    """Say how fast partitions are written."""
+    return WriteSpeeds(
+        group=GROUP,
+        at=at,
+        window=30,
+        speeds=messages.nest(dict(table)),
+        stale=tuple((partition.topic, partition.partition) for partition in stale),
+    )
+
+
+def heartbeat(
+    at: float,
+    consumer: Consumer,
+    held: Mapping[TopicPartition, int],
+    incarnation: str = "",
+    **more: Any,
+) -> Heartbeat:
+    """Say that a consumer is alive and what it holds."""
+    return Heartbeat(
+        group=GROUP,
+        at=at,
+        consumer=consumer,
+        incarnation=incarnation or f"one-{consumer}",
+        highest=max(held.values(), default=0),
+        state=more.pop("state", "ready"),
+        held=tuple((p.topic, p.partition, generation) for p, generation in held.items()),
+        **more,
+    )
+
+
+def decision(
+    at: float, kind: str, reason: str, phase: str, generation: int, **more: Any
+) -> Message:
+    """Say what the controller decided."""
+    return Decision(
+        group=GROUP,
+        at=at,
+        decision=kind,
+        reason=reason,
+        phase=phase,
+        generation=generation,
+        consumer=more.pop("consumer", None),
+        details=more,
+    )
+
+
+def assignment(
+    at: float, generation: int, previous: Assignment, current: Assignment, table: Speeds, c: float
+) -> Message:
+    """Say who should read what, as the controller does."""
+    nested: dict[str, dict[int, int]] = {}
+    for partition, consumer in current.items():
+        nested.setdefault(partition.topic, {})[partition.partition] = consumer
+    moved = [p for p in current if p in previous and previous[p] != current[p]]
+    return decision(
+        at,
+        "assignment",
+        f"{len(current)} partitions on {len(set(current.values()))} consumers, {len(moved)} move",
+        "Reassign",
+        generation,
+        assignment=nested,
+        migrations=[[p.topic, p.partition, previous[p], current[p]] for p in moved],
+        rscore=scores.rscore(table, c, previous, current) if previous else 0.0,
+        consumers=len(set(current.values())),
+    )
+
+
+def walk(seed: int, steps: int, c: float) -> Iterator[dict[TopicPartition, float]]:
+    """Let the speeds of all partitions walk, with a spike on one topic now and then."""
+    draw = np.random.default_rng(seed)
+    names = [TopicPartition(topic, n) for topic, count in TOPICS.items() for n in range(count)]
+    base = draw.pareto(1.6, len(names)) * 0.07 * c + 0.03 * c
+    for step in range(steps):
+        base = np.clip(base + draw.normal(0, 0.012 * c, len(names)), 0.01 * c, 0.8 * c)
+        swing = 1 + 0.35 * np.sin(step / 22)
+        lift = 1.9 if 0.45 < step / steps < 0.62 else 1.0
+        yield {
+            name: float(speed * swing * (lift if name.topic == "clicks" else 1))
+            for name, speed in zip(names, base, strict=True)
+        }
+
+
+class Group:
+    """A make-believe group: speeds walk, partitions are packed, consumers say what they hold."""
+
+    def __init__(self, knobs: Settings, algorithm: str = "mbfp") -> None:
+        self.knobs = knobs
+        self.algorithm = algorithm
+        self.generation = 0
+        self.held: dict[TopicPartition, tuple[Consumer, int]] = {}
+
+    @property
+    def assignment(self) -> dict[TopicPartition, Consumer]:
+        """Who reads what."""
+        return {partition: consumer for partition, (consumer, _) in self.held.items()}
+
+    def beats(
+        self, at: float, silent: tuple[Consumer, ...] = (), lag: float = 1.2
+    ) -> list[Message]:
+        """Give a heartbeat of everyone but the silent."""
+        return [
+            heartbeat(
+                at,
+                consumer,
+                {p: g for p, (owner, g) in self.held.items() if owner == consumer},
+                bytes_per_second=1.1e6,
+                cycle_seconds=2.4,
+                lag_seconds=lag * (1 + 0.6 * np.sin(at / 17 + consumer)),
+                lag_bytes=1.4e6 * lag,
+                lag_records=int(9300 * lag),
+            )
+            for consumer in sorted(set(self.assignment.values()))
+            if consumer not in silent
+        ]
+
+    def reassign(
+        self, at: float, table: Speeds, reason: str, to: Assignment | None = None
+    ) -> list[Message]:
+        """Pack anew (or take what is given) and say everything that the controller says then."""
+        before = self.assignment
+        c = self.knobs.capacity
+        after = to if to is not None else lagless.pack(table, c, before, self.algorithm)
+        if after == before:
+            return []
+        self.generation += 1
+        new = sorted(set(after.values()) - set(before.values()))
+        gone = sorted(set(before.values()) - set(after.values()))
+        self.held = {
+            p: self.held[p] if before.get(p) == consumer else (consumer, self.generation)
+            for p, consumer in after.items()
+        }
+        g = self.generation
+        said = [
+            decision(at, "phase", reason, "Reassign", g - 1, cause=reason),
+            assignment(at, g, before, after, table, c),
+            decision(at, "phase", "a new assignment", "Group Management", g),
+        ]
+        if new:
+            names = ", ".join(str(n) for n in new)
+            said.append(
+                decision(at, "created", f"consumers {names} are missing", "Group Management", g)
+            )
+            said.append(
+                decision(at, "timing", "creation requested", "Group Management", g, dt2=0.08)
+            )
+        said += [
+            decision(at + 4, "timing", f"consumer {n} is ready", "Group Management", g,
+                     consumer=n, dt3=3.4 + 0.2 * n)
+            for n in new
+        ]  # fmt: skip
+        said.append(
+            decision(at + 7, "timing", "last receipt", "Group Management", g, dt4=2.1 + 0.1 * g)
+        )
+        said += [
+            decision(at + 7, "deleted", f"consumer {n} has no work", "Sentinel", g, consumer=n)
+            for n in gone
+        ]
+        said.append(decision(at + 7, "phase", "everyone holds what it should", "Sentinel", g))
+        return said
+
+
+def past(group: Group, now: float, seconds: float = 900, seed: int = 3) -> list[Message]:
+    """Tell what happened until now: a measurement each 5 s, a reassignment each 30 s."""
+    told: list[Message] = []
+    steps = int(seconds / 5)
+    for step, table in enumerate(walk(seed, steps, group.knobs.capacity)):
+        at = now - 5 * (steps - 1 - step)
+        told.append(speeds(at, table))
+        if step % 6 == 0:
+            load: dict[Consumer, float] = {}
+            for partition, consumer in group.assignment.items():
+                load[consumer] = load.get(consumer, 0) + table[partition]
+            full = [n for n, x in load.items() if x > group.knobs.capacity]
+            reason = (
+                "24 partitions are not read"
+                if not load
+                else f"consumer {full[0]} has more than its capacity"
+                if full
+                else "the interval is up"
+            )
+            told += group.reassign(at, table, reason)
+        told += group.beats(at)
+        told.append(Echo(group=GROUP, echo="", at=at))
+    return [message for message in told if getattr(message, "at", 0) <= now]
