@@ -216,6 +216,9 @@ class ProvisionerSettings(_Branch):
         None, description="kubernetes: YAML of a Deployment that is laid over the built-in one."
     )
     kubeconfig: Path | None = Field(None, description="kubernetes: file; in-cluster by default.")
+    owner: str | None = Field(
+        None, description="kubernetes: Deployment whose deletion deletes the consumers too."
+    )
     config_map: str | None = Field(
         None, description="kubernetes: ConfigMap with lagless.toml for the consumers."
     )

@@ -1,0 +1,1 @@
+"""Kubernetes: one Deployment per consumer, through the official client."""

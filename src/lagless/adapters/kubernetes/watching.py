@@ -1,0 +1,106 @@
+"""A copy of the group's Deployments and pods that follows the API server.
+
+List, then watch from there; a watch that breaks or is too old is taken up again with a new list.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kubernetes import client, watch
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from lagless.errors import TryAgain
+
+
+class Followed:
+    """One kind of object, by name, as plain dictionaries."""
+
+    def __init__(self, what: str, list_call: Callable[..., Any], **selection: str) -> None:
+        self._what = what
+        self._list = list_call
+        self._selection = selection
+        self._objects: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._heard_at = -float("inf")
+        self._trouble = "it has not been asked yet"
+        self._refused: Exception | None = None
+        self._plain = client.ApiClient()
+        self._stream: watch.Watch | None = None
+        self._ending = threading.Event()
+        self._first = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"watch-{what}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Follow no longer."""
+        self._ending.set()
+        if self._stream is not None:
+            self._stream.stop()
+
+    def objects(self, patience: float = 10.0, stale: float = 15.0) -> list[dict[str, Any]]:
+        """Give what there is; raise TryAgain where the API server has not been heard lately."""
+        self._first.wait(patience)
+        with self._lock:
+            if self._refused is not None:
+                raise self._refused
+            if time.monotonic() - self._heard_at > stale:
+                raise TryAgain(f"Kubernetes does not tell its {self._what}: {self._trouble}")
+            return list(self._objects.values())
+
+    def note(self, made: dict[str, Any]) -> None:
+        """Know of an object that was just made, before the watch tells."""
+        with self._lock:
+            self._objects.setdefault(made["metadata"]["name"], made)
+
+    def _follow(self) -> None:
+        pause = 0.2
+        while not self._ending.is_set():
+            try:
+                version = self._relist()
+                pause = 0.2
+                while not self._ending.is_set():
+                    version = self._watch(version)
+            except ApiException as error:
+                if error.status in (401, 403):
+                    with self._lock:
+                        self._refused = error
+                    self._first.set()
+                    pause = 5.0
+                self._trouble = f"{error.status} {error.reason}"
+            except (HTTPError, OSError) as error:
+                self._trouble = f"{type(error).__name__}: {error}"
+            self._ending.wait(pause)
+            pause = min(2 * pause, 5.0)
+
+    def _relist(self) -> str:
+        listed = self._list(**self._selection, _request_timeout=10)
+        plain = self._plain.sanitize_for_serialization(listed)
+        with self._lock:
+            self._objects = {item["metadata"]["name"]: item for item in plain.get("items") or []}
+            self._heard_at, self._refused = time.monotonic(), None
+        self._first.set()
+        return str(plain["metadata"]["resourceVersion"])
+
+    def _watch(self, version: str) -> str:
+        """Follow for some seconds and return the version reached; silence is an answer too."""
+        self._stream = watch.Watch()
+        events = self._stream.stream(
+            self._list, **self._selection, resource_version=version, timeout_seconds=5
+        )
+        for event in events:
+            found = self._plain.sanitize_for_serialization(event["object"])
+            with self._lock:
+                if event["type"] == "DELETED":
+                    self._objects.pop(found["metadata"]["name"], None)
+                else:
+                    self._objects[found["metadata"]["name"]] = found
+                self._heard_at = time.monotonic()
+        with self._lock:
+            self._heard_at = time.monotonic()
+        return str(self._stream.resource_version or version)
