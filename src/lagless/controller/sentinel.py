@@ -84,7 +84,6 @@ def exits(state: State, policy: Policy) -> list[Exit]:
         found += _unread(state, policy, holder)
     found += _gone(state)
     found += _twice(state, holder)
-    rested = state.at - state.reassigned_at
     if rested >= policy.pause:
         found += _overload(state, policy, holder)
     if rested >= policy.iteration:

@@ -1,0 +1,288 @@
+"""Random histories of a group: faults at random moments, then peace, and everything must be well.
+
+As a command: python -m tests.controller.histories --count 20000 --seed 1
+"""
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lagless.controller.facts import Policy
+from lagless.controller.machine import CONTRADICTION
+from lagless.model import Assignment, Consumer, Speeds, TopicPartition
+from lagless.simulation.world import Pace, Violation, Weather, World
+from lagless.simulation.world_consumer import MemoryConsumer
+
+KINDS = (
+    "kill",
+    "sleep",
+    "zombie",
+    "stick",
+    "wait",
+    "kill controller",
+    "kill controller inside",
+    "second controller",
+    "pause controller",
+    "outage",
+    "provisioner down",
+    "never start",
+    "crash at start",
+    "no measurements",
+    "speeds",
+    "spike",
+    "partition appears",
+    "partition goes",
+    "outsider claims",
+    "late hand",
+    "state lost",
+)
+CAPACITY = 100.0
+PEACE = 900.0
+"""Virtual seconds within which everything must be well after the last fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong."""
+
+    kind: str
+    after: float
+    """Seconds after the fault before."""
+    who: int
+    """Which consumer or partition, modulo how many there are."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All that makes a history: the same one runs the same way."""
+
+    seed: int
+    partitions: int
+    weather: Weather
+    faults: tuple[Fault, ...]
+    min_consumers: int = 1
+    max_consumers: int = 50
+
+
+def pack(weights: Speeds, capacity: float, previous: Assignment) -> Assignment:
+    """Pack first fit, keeping what fits where it is: simple, quick and sticky."""
+    load: dict[Consumer, float] = {}
+    placed: dict[TopicPartition, Consumer] = {}
+
+    def fits(n: Consumer, weight: float) -> bool:
+        return n not in load or load[n] + weight <= capacity
+
+    kept = sorted(previous, key=lambda p: (previous[p], -weights[p]))
+    total = sum(weights.values())
+    few = int(total / capacity * 1.3) + 1
+    for p in kept:
+        n = previous[p]
+        if (n in load or len(load) < few) and fits(n, weights[p]):
+            load[n] = load.get(n, 0.0) + weights[p]
+            placed[p] = n
+    for p in sorted(weights, key=lambda p: -weights[p]):
+        if p not in placed:
+            n = next((n for n in sorted(load) if load[n] + weights[p] <= capacity), 0)
+            if n == 0:
+                n = next(k for k in range(1, 10**6) if k not in load)
+            load[n] = load.get(n, 0.0) + weights[p]
+            placed[p] = n
+    return placed
+
+
+def policy(history: History) -> Policy:
+    """Give the policy that histories run under."""
+    return Policy(
+        group="g",
+        capacity=CAPACITY,
+        pack=pack,
+        min_consumers=history.min_consumers,
+        max_consumers=history.max_consumers,
+        start_deadline=60,
+        backoff=30,
+    )
+
+
+def build(history: History) -> World:
+    """Make the world of a history."""
+    dice = np.random.default_rng(history.seed)
+    names = [TopicPartition("t", i) for i in range(history.partitions)]
+    speeds = {p: float(CAPACITY * 0.6 * dice.random()) for p in names}
+    return World(policy(history), speeds, dice, history.weather, Pace())
+
+
+def strike(world: World, fault: Fault) -> None:
+    """Let a fault happen."""
+    running = [p for p in world.processes if p.alive and p.asleep_until < world.at]
+    victim = running[fault.who % len(running)] if running else None
+    names = sorted(world.speeds)
+    name = names[fault.who % len(names)]
+    until = world.at + fault.seconds
+    match fault.kind:
+        case "kill controller":
+            world.kill_controller(fault.seconds / 4)
+        case "kill controller inside":
+            world.kill_after_calls = fault.who % 9
+        case "second controller":
+            world.start_controller()
+        case "pause controller":
+            world.paused_until = until
+        case "outage":
+            _outage(world, until)
+        case "provisioner down":
+            world.provisioner.down_until = until
+        case "never start":
+            world.provisioner.never_start = 1 + fault.who % 2
+        case "crash at start":
+            world.provisioner.crash = 1 + fault.who % 3
+        case "no measurements":
+            world.unmeasured_until = until
+        case "speeds":
+            world.ends()
+            world.speeds[name] = CAPACITY * 0.9 * float(world.generator.random())
+        case "spike":
+            world.ends()
+            world.speeds = {p: min(2 * s, 1.2 * CAPACITY) for p, s in world.speeds.items()}
+        case "partition appears":
+            world.ends()
+            world.speeds[TopicPartition("t", names[-1].partition + 1)] = 20.0
+        case "partition goes":
+            world.ends()
+            if len(names) > 1:
+                del world.speeds[name]
+        case "outsider claims":
+            owner = world.lake.look([name])[name].owner
+            world.lake.claim([name], owner + 1)
+        case "late hand":
+            world.later(fault.seconds, lambda: world.provisioner.again(1 + fault.who % 3))
+        case "state lost":
+            world.persisted = None
+            world.kill_controller(fault.seconds / 4)
+        case _:
+            if victim is not None:
+                _hurt(world, victim, fault.kind, until)
+
+
+def _hurt(world: World, victim: MemoryConsumer, kind: str, until: float) -> None:
+    match kind:
+        case "kill":
+            victim.alive = False
+        case "sleep":
+            victim.asleep_until = until
+        case "zombie":
+            victim.asleep_until = until
+            world.provisioner.unkillable.add(victim.incarnation.partition(".")[0])
+        case "stick":
+            victim.stuck_until = until
+            victim.well = False
+        case "wait":
+            victim.waits_until = until
+
+
+def _outage(world: World, until: float) -> None:
+    world.out_until = max(world.out_until, until)
+
+    def over() -> None:
+        for process in world.processes:
+            if process.alive and process.asleep_until < world.at:
+                process.heard_at = max(process.heard_at, world.at)
+
+    world.later(world.out_until - world.at + 0.001, over)
+
+
+def run(history: History) -> World:
+    """Live through a history; raise Violation if anything is ever wrong."""
+    world = build(history)
+    world.run(world.at + 20)
+    for fault in history.faults:
+        world.run(world.at + fault.after)
+        strike(world, fault)
+    make_peace(world)
+    return world
+
+
+def make_peace(world: World) -> None:
+    """Stop all faults, and see that everything gets well and stays so."""
+    world.provisioner.never_start = 0
+    world.provisioner.crash = 0
+    world.kill_after_calls = None
+    world.weather = replace(world.weather, loss=0.0, repeat=0.0)
+    pending = [world.out_until, world.unmeasured_until, world.paused_until]
+    pending.append(world.provisioner.down_until)
+    for process in world.processes:
+        if process.alive:
+            pending += [process.asleep_until, process.stuck_until, process.waits_until]
+    world.run(max(world.at, *pending) + 1)
+    ends = world.at + PEACE
+    well = 0
+    while well < 3:
+        world.run(world.at + 10)
+        well = 0 if world.unsettled() else well + 1
+        if world.at > ends:
+            raise Violation(f"not well after {PEACE:.0f} s of peace: {world.unsettled()}")
+
+
+def draw(seed: int) -> History:
+    """Draw a history."""
+    dice = np.random.default_rng([seed, 1])
+    count = int(dice.integers(1, 9))
+    faults = tuple(
+        Fault(
+            KINDS[int(dice.integers(len(KINDS)))],
+            float(dice.exponential(8)),
+            int(dice.integers(100)),
+            float(dice.exponential(25)),
+        )
+        for _ in range(count)
+    )
+    weather = Weather(
+        loss=float(dice.choice([0, 0.1, 0.3])),
+        repeat=float(dice.choice([0, 0.2])),
+        delay=float(dice.choice([0.05, 1, 3])),
+    )
+    lowest = int(dice.choice([1, 1, 2]))
+    highest = int(dice.choice([50, 50, 3]))
+    return History(seed, int(dice.integers(1, 8)), weather, faults, lowest, highest)
+
+
+def story(world: World, last: int = 40) -> str:
+    """Tell what was decided last, for a failing test."""
+    return "\n".join(
+        f"{d.at:8.1f} g{d.generation} {d.phase:17} {d.decision}: {d.reason}"
+        for d in world.decisions[-last:]
+    )
+
+
+def contradictions(world: World) -> int:
+    """Count how often reality was not what was believed."""
+    return sum(d.details.get("cause") == CONTRADICTION for d in world.decisions)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run many histories and say how many went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments)
+    logging.disable()
+    began = time.monotonic()
+    wrong = []
+    for seed in range(asked.seed, asked.seed + asked.count):
+        try:
+            run(draw(seed))
+        except Violation as violation:
+            wrong.append(seed)
+            print(f"seed {seed}: {violation}", flush=True)
+    seconds = time.monotonic() - began
+    print(f"{asked.count} histories in {seconds:.0f} s, {len(wrong)} went wrong", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
