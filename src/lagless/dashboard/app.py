@@ -1,6 +1,8 @@
 """The server of the page: NiceGUI on this machine's address, and nothing loaded from elsewhere."""
 
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,22 +22,40 @@ EVERY = 1.0
 """Seconds between looks at what arrived."""
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server, which says when it listens and ends without a word when asked to."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
 def serve(desk: Desk, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve the page until the process is asked to end; `ready` is told its address."""
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
-        build(desk, lambda: ready(address)),
+        build(desk),
         log_level="warning",
         access_log=False,
         ws="wsproto",
         timeout_graceful_shutdown=3,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    if threading.current_thread() is threading.main_thread():
+        # uvicorn raises what ended it once more: to be asked to end is no failure.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+    Server(config, lambda: ready(address)).run(sockets=[listener])
 
 
-def build(desk: Desk, ready: Callable[[], None]) -> FastAPI:
+def build(desk: Desk) -> FastAPI:
     """Put the pages together."""
 
     @ui.page("/", title=f"lagless · {desk.settings.group}")
@@ -54,7 +74,6 @@ def build(desk: Desk, ready: Callable[[], None]) -> FastAPI:
     pages.add_static_files("/assets", ASSETS)
     ui.add_head_html('<link rel="stylesheet" href="/assets/style.css">', shared=True)
     pages.timer(EVERY, desk.look)
-    pages.on_startup(ready)
     api = FastAPI(openapi_url=None)
     ui.run_with(
         api,

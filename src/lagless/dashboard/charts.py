@@ -128,7 +128,7 @@ def lags(seen: Snapshot, theme: Theme, moving: bool = True) -> Option:
             "data": _unbroken(points),
         }
         for consumer, points in seen.lags.items()
-        for colour in [colours.LINES[(consumer - 1) % len(colours.LINES)]]
+        for colour in [theme.lines[(consumer - 1) % len(theme.lines)]]
     ]
     option = _lines("s", lines, theme, moving)
     option["grid"]["right"] = 34

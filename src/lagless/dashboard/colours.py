@@ -27,6 +27,8 @@ class Theme:
     good: str
     warn: str
     bad: str
+    lines: tuple[str, ...]
+    """For lines that stand for consumers; their names stand at their ends."""
 
 
 LIGHT = Theme(
@@ -39,6 +41,7 @@ LIGHT = Theme(
     good="#0b7a53",
     warn="#8a5a00",
     bad="#b3261e",
+    lines=("#0072B2", "#B84E00", "#00805D", "#A8427E", "#8A6100", "#2F7FB5"),
 )
 DARK = Theme(
     text="#e8edf3",
@@ -50,9 +53,8 @@ DARK = Theme(
     good="#4cc38a",
     warn="#f0b429",
     bad="#ff8a80",
+    lines=("#6CB6FF", "#FF9B52", "#3FCFA0", "#F09CCB", "#F0C14B", "#A7D8FF"),
 )
-LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Colours of lines that stand for consumers; their names stand at their ends."""
 
 
 def of_partitions(partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:

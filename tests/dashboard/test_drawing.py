@@ -1,0 +1,142 @@
+"""Charts, tables and colours."""
+
+import itertools
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from lagless.dashboard import bins, captions, charts, colours, exports, tables, view
+from lagless.dashboard.snapshot import Link, Snapshot
+from lagless.dashboard.story import Story
+from lagless.model import TopicPartition
+from tests.dashboard import plays
+
+NOW = 1_000_000.0
+KNOBS = plays.settings()
+
+
+@pytest.fixture(scope="module")
+def seen() -> Snapshot:
+    story = Story(plays.GROUP, KNOBS.capacity)
+    for message in plays.past(plays.Group(KNOBS), NOW, 300):
+        story.tell(message)
+    return view.look(story, KNOBS, NOW, Link(heard=True))
+
+
+def blocks(option: bins.Option) -> dict[str, list[float]]:
+    return {item["name"]: item["value"] for item in option["series"][1]["data"]}
+
+
+def test_blocks_stand_on_one_another_as_high_as_they_are_fast(seen: Snapshot) -> None:
+    drawn = blocks(bins.option(seen, colours.LIGHT))
+    assert len(drawn) == 24
+    for place, one in enumerate(seen.bins):
+        mine = sorted(drawn[str(block.partition)][1:3] for block in one.blocks)
+        assert all(drawn[str(block.partition)][0] == place for block in one.blocks)
+        assert mine[0][0] == 0
+        assert all(below[1] == above[0] for below, above in itertools.pairwise(mine))
+        assert mine[-1][1] == pytest.approx(one.load / 1e6, abs=1e-4)
+
+
+def test_the_lines_are_c_and_max_rate(seen: Snapshot) -> None:
+    lines = bins.option(seen, colours.LIGHT)["series"][2]["markLine"]["data"]
+    assert {line["name"]: line["yAxis"] for line in lines} == {"C̄": 2.0, "C": 1.66667}
+
+
+def test_a_block_keeps_its_colour_when_it_moves(seen: Snapshot) -> None:
+    before = blocks(bins.option(seen, colours.LIGHT))
+    first, second, *rest = seen.bins
+    moved = replace(second, blocks=(*second.blocks, first.blocks[0]))
+    after = blocks(
+        bins.option(
+            replace(seen, bins=(replace(first, blocks=first.blocks[1:]), moved, *rest)),
+            colours.LIGHT,
+        )
+    )
+    name = str(first.blocks[0].partition)
+    assert (before[name][0], after[name][0]) == (0, 1)
+    assert {n: v[4] for n, v in before.items()} == {n: v[4] for n, v in after.items()}
+
+
+def test_everything_that_is_drawn_is_json(seen: Snapshot) -> None:
+    for theme in (colours.LIGHT, colours.DARK):
+        for draw in (
+            bins.option,
+            charts.speeds,
+            charts.consumers,
+            charts.lags,
+            charts.reassignments,
+        ):
+            json.dumps(draw(seen, theme), allow_nan=False)
+    json.dumps(exports.document(seen), allow_nan=False)
+
+
+def test_the_layers_of_speeds_add_up(seen: Snapshot) -> None:
+    layers = charts.speeds(seen, colours.LIGHT)["series"]
+    assert sum(layer["data"][-1][1] for layer in layers) == pytest.approx(
+        seen.total / 1e6, rel=1e-2
+    )
+
+
+def test_many_partitions_are_drawn_as_one_layer(seen: Snapshot) -> None:
+    many = {TopicPartition("t", n): float(n) for n in range(100)}
+    moments = (replace(seen.moments[-1], speeds=many),)
+    layers = charts.speeds(replace(seen, speeds=many, moments=moments), colours.LIGHT)["series"]
+    assert len(layers) == charts.LAYERS + 1
+    assert layers[-1]["name"] == "60 others"
+
+
+def test_words_on_blocks_and_signs_can_be_read() -> None:
+    many = [TopicPartition(f"t{t}", n) for t in range(8) for n in range(12)]
+    for colour in colours.of_partitions(many).values():
+        assert colours.contrast(colours.on(colour), colour) >= 4.5
+    for theme in (colours.LIGHT, colours.DARK):
+        for ink in (theme.text, theme.muted, theme.accent, theme.good, theme.warn, theme.bad):
+            assert colours.contrast(ink, theme.surface) >= 4.5
+        assert all(colours.contrast(line, theme.surface) >= 3 for line in theme.lines)
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.names.add(tag)
+
+
+def test_words_from_outside_stay_words(seen: Snapshot) -> None:
+    evil = "<script>alert(1)</script>"
+    line = replace(seen.lines[0], what=evil, why=evil)
+    one = replace(seen.reassignments[0], reason=evil)
+    hurt = replace(seen, lines=(line,), reassignments=(one,), phase=evil)
+    parser = _Tags()
+    parser.feed(tables.log(hurt) + tables.reassignments(hurt) + tables.machine(evil, evil))
+    assert "script" not in parser.names
+
+
+def test_tables_say_what_charts_show(seen: Snapshot) -> None:
+    listed = tables.partitions(seen)
+    for one in seen.bins:
+        for block in one.blocks:
+            row = f"{block.partition}</th><td>{one.consumer}</td><td>{bins.told(block)}"
+            assert row in listed
+    assert tables.consumers(seen).count("<tr>") == len(seen.bins) + 1
+    assert tables.clock(0, 3600) == "01:00:00"
+
+
+def test_captions_say_the_numbers(seen: Snapshot) -> None:
+    assert captions.bins(seen).startswith(f"{len(seen.bins)} consumers for 24 partitions")
+    assert str(seen.plain_kafka) in captions.consumers(seen)
+    assert captions.controller(seen)[0] == seen.phase
+
+
+def test_an_empty_group_can_be_drawn() -> None:
+    nothing = view.look(Story(plays.GROUP, KNOBS.capacity), KNOBS, NOW, Link())
+    for draw in (bins.option, charts.speeds, charts.consumers, charts.lags, charts.reassignments):
+        assert draw(nothing, colours.LIGHT)["series"] is not None
+    assert "Nothing was heard yet" in captions.nothing(nothing)
+    assert captions.link(nothing) == ("connecting", "warn")
+    assert "not known" in tables.machine("", "")
