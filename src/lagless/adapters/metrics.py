@@ -28,12 +28,12 @@ class Family:
     kind: Literal["gauge", "counter"] = "gauge"
 
 
-@dataclass(slots=True)
 class _Gathered(Collector):
-    families: Callable[[], Iterable[Family]]
+    def __init__(self, families: Callable[[], Iterable[Family]]) -> None:
+        self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        for family in self.families():
+        for family in self._families():
             kind = GaugeMetricFamily if family.kind == "gauge" else CounterMetricFamily
             metric = kind(family.name, family.help, labels=list(family.labels))
             for labels, value in family.values.items():

@@ -46,7 +46,17 @@ class Reading:
 class _Log:
     """One partition's past: (time, bytes appended since it was first seen), and its last size."""
 
-    __slots__ = ("absences", "bytes", "ceiling", "last", "offsets", "past", "shrunk", "stale")
+    __slots__ = (
+        "absences",
+        "bytes",
+        "ceiling",
+        "last",
+        "offsets",
+        "past",
+        "shrunk",
+        "stale",
+        "unsure",
+    )
 
     def __init__(self, at: float, size: LogSize) -> None:
         self.past: deque[tuple[float, float]] = deque([(at, 0.0)])
@@ -55,6 +65,7 @@ class _Log:
         self.offsets = 0.0
         self.ceiling = 0.0
         self.shrunk = float("inf")  # windows since it shrank in place
+        self.unsure = 0.0  # windows since sizes last told a step
         self.stale = False
         self.absences = 0
 
@@ -86,23 +97,26 @@ class _Log:
         if size.topic_id != before.topic_id:
             self.bytes = self.offsets = self.ceiling = 0.0
             self.shrunk = float("inf")
-            appended = max(float(size.bytes), (density(size) or 0.0) * size.end_offset)
+            appended = float(size.bytes)
         elif in_place and growth >= 0 and not self.compacted:
             appended = float(growth)
+            self.unsure = 0.0
             self._learn(appended, offsets, windows)
         else:
+            self.unsure += windows
             if in_place and self.compacted:
                 self._raise_ceiling(growth, offsets, windows)
             elif same_log and not self.compacted:
-                self._learn_density(size, offsets, windows)
+                self._learn_density(before, size, windows)
             appended = self._bridge(before, size, growth if same_log else 0)
         self._remember(at, appended, window)
 
     def _bridge(self, before: LogSize, after: LogSize, growth: int) -> float:
         """Estimate the bytes of a step whose sizes do not tell."""
         offsets = max(0, after.end_offset - before.end_offset)
-        rate = self.per_offset() or density(before) or 0.0
-        appended = max(float(growth), offsets * rate)
+        known = self.offsets > 0 or self.ceiling > 0
+        rate = self.per_offset() if known else least_density(before, after)
+        appended = max(float(growth), offsets * (rate or 0.0))
         # Where nothing of the step was deleted again, the log holds all of it.
         if after.start_offset <= before.end_offset:
             appended = min(appended, float(after.bytes))
@@ -114,11 +128,12 @@ class _Log:
             self.bytes = kept * self.bytes + appended
             self.offsets = kept * self.offsets + offsets
 
-    def _learn_density(self, size: LogSize, offsets: int, windows: float) -> None:
-        """Learn from a log that retention keeps short: all of it is of late."""
-        now, seen = density(size), self.per_offset()
-        # Deleted records leave their bytes behind for a while: that density tells nothing.
-        if now is not None and (self.offsets == 0 or seen is None or now < 2 * seen):
+    def _learn_density(self, before: LogSize, after: LogSize, windows: float) -> None:
+        """Learn from a log that retention cuts in every step: then all of it is of late."""
+        now, offsets = least_density(before, after), after.end_offset - before.end_offset
+        if now is None or (self.offsets > 0 and self.unsure < HALF_LIFE):
+            return
+        if self.offsets == 0 or now < 2 * self.bytes / self.offsets:
             self._learn(now * offsets, offsets, windows)
 
     def _raise_ceiling(self, growth: int, offsets: int, windows: float) -> None:
@@ -148,6 +163,15 @@ def density(size: LogSize) -> float | None:
     return size.bytes / offsets if offsets > 0 and size.bytes > 0 else None
 
 
+def least_density(before: LogSize, after: LogSize) -> float | None:
+    """Give the lower bytes per offset of two sizes.
+
+    Deleted records leave their bytes behind for a while, which makes the others look too large.
+    """
+    both = [found for found in (density(before), density(after)) if found is not None]
+    return min(both, default=None)
+
+
 class Window:
     """The windows of all partitions; `seconds` is the length of each."""
 
@@ -166,6 +190,8 @@ class Window:
                 log.add(measurement.at, size, self.seconds)
                 log.stale = False
                 log.absences = 0
+        if len(logs) == len(measurement.sizes):
+            return
         for partition in logs.keys() - measurement.sizes.keys():
             logs[partition].stale = True
             # A broker that just came back may not know all topics yet.
@@ -181,8 +207,7 @@ class Window:
     def readings(self) -> Mapping[TopicPartition, Reading]:
         """Give what is known of every partition that was measured at least twice."""
         found = {}
-        for partition in sorted(self._logs):
-            log = self._logs[partition]
+        for partition, log in self._logs.items():
             speed = log.speed()
             if speed is not None:
                 found[partition] = Reading(speed, log.per_offset(), log.past[-1][0], log.stale)

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from lagless.model import TopicPartition
 from lagless.ports import LogSize
 
 EARLIEST, LATEST = -2, -1
+_NONE: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +64,33 @@ class Answer:
     def take(self, before: Any, dirs: Any, ends: Any, after: Any) -> None:
         """Put the four answers together."""
         first, start, end = _offsets(before), _offsets(after), _offsets(ends)
-        for partition, size in self._sizes(dirs).items():
-            if partition not in start or partition not in end or partition not in first:
+        for topic, number, size in self._sizes(dirs):
+            begins = start.get(topic, _NONE).get(number)
+            begun = first.get(topic, _NONE).get(number)
+            until = end.get(topic, _NONE).get(number)
+            partition = TopicPartition(topic, number)
+            leader = self._leaders.get(partition)
+            if begins is None or begun is None or until is None or leader is None:
                 continue
-            if first[partition] != start[partition]:
+            if begins != begun:
                 self.moving.add(partition)
                 continue
-            leader = self._leaders[partition]
-            self.sizes[partition] = LogSize(
-                size, start[partition], end[partition], leader.topic_id, leader.broker
-            )
+            self.sizes[partition] = LogSize(size, begins, until, leader.topic_id, leader.broker)
         missing = len(self._leaders) - len(self.sizes) - len(self.moving)
         if missing and not self.trouble:
             self.trouble = f"{missing} of {len(self._leaders)} logs were not told"
+
+    def missing(self) -> set[TopicPartition]:
+        """Name the partitions that were asked for and not told."""
+        if len(self.sizes) + len(self.moving) == len(self._leaders):
+            return set()
+        return set(self._leaders) - self.sizes.keys() - self.moving
 
     def fail(self, error: Exception) -> None:
         """Note that the broker did not answer."""
         self.trouble = f"{type(error).__name__}: {error}"
 
-    def _sizes(self, dirs: Any) -> dict[TopicPartition, int]:
-        sizes = {}
+    def _sizes(self, dirs: Any) -> Iterator[tuple[str, int, int]]:
         if dirs.error_code:
             self.trouble = words(dirs.error_code)
         for folder in dirs.results:
@@ -90,11 +98,9 @@ class Answer:
                 self.trouble = f"log folder {folder.log_dir}: {words(folder.error_code)}"
             for topic in folder.topics:
                 for entry in topic.partitions:
-                    partition = TopicPartition(topic.name, entry.partition_index)
                     # A future log is a copy that is just being made in another folder.
-                    if not entry.is_future_key and partition in self._leaders:
-                        sizes[partition] = entry.partition_size
-        return sizes
+                    if not entry.is_future_key:
+                        yield topic.name, entry.partition_index, entry.partition_size
 
 
 def words(code: int) -> str:
@@ -121,10 +127,13 @@ def _offsets_request(by_topic: Mapping[str, list[int]], timestamp: int) -> Any:
     )
 
 
-def _offsets(response: Any) -> dict[TopicPartition, int]:
+def _offsets(response: Any) -> dict[str, dict[int, int]]:
+    # By topic, then by number: ten thousand partitions are not hashed three times more.
     return {
-        TopicPartition(topic.name, entry.partition_index): entry.offset
+        topic.name: {
+            entry.partition_index: entry.offset
+            for entry in topic.partitions
+            if entry.error_code == 0
+        }
         for topic in response.topics
-        for entry in topic.partitions
-        if entry.error_code == 0
     }

@@ -48,20 +48,20 @@ class LogSizes:
         """Ask every broker once."""
         leaders = self._leaders()
         missing = {partition for partition, leader in leaders.items() if leader.broker < 0}
-        left = {p: leader for p, leader in leaders.items() if p not in missing}
+        left = {p: leader for p, leader in leaders.items() if leader.broker >= 0}
         sizes: dict[TopicPartition, LogSize] = {}
         at = None
-        for _ in range(TRIES if left else 0):
-            given = self._ask_brokers(left)
-            at = at or sum(answer.at for answer in given) / len(given)
-            moving: set[TopicPartition] = set()
-            for answer in given:
-                sizes |= answer.sizes
-                moving |= answer.moving
-            missing |= left.keys() - sizes.keys() - moving
-            left = {partition: left[partition] for partition in moving}
+        for _ in range(TRIES):
             if not left:
                 break
+            given = self._ask_brokers(left)
+            at = at or sum(answer.at for answer in given) / len(given)
+            moving: dict[TopicPartition, answers.Leader] = {}
+            for answer in given:
+                sizes |= answer.sizes
+                missing |= answer.missing()
+                moving |= {partition: left[partition] for partition in answer.moving}
+            left = moving
         return Measurement(at or time.time(), sizes, frozenset(missing | left.keys()))
 
     def close(self) -> None:
@@ -115,9 +115,10 @@ class LogSizes:
                 continue
             if topic.error_code not in (0, _NO_SUCH_TOPIC):
                 self._count(f"topic {topic.name}: {answers.words(topic.error_code)}")
+            topic_id = str(topic.topic_id)
             for partition in topic.partitions:
                 leaders[TopicPartition(topic.name, partition.partition_index)] = answers.Leader(
-                    partition.leader_id, str(topic.topic_id)
+                    partition.leader_id, topic_id
                 )
         return leaders
 

@@ -1,6 +1,6 @@
 """Write speeds out, and the newest ones in."""
 
-from lagless.adapters.kafka import reading, writing
+from lagless.adapters.kafka import reading, topics, writing
 from lagless.messages import WriteSpeeds
 from lagless.settings import Settings
 
@@ -14,14 +14,20 @@ class SpeedsOut:
     """Publish speeds, one compressed message each."""
 
     def __init__(self, settings: Settings) -> None:
-        self._topic = settings.monitor.topic
+        self._settings = settings
+        self._topic_is_there = False
         self._writer = writing.Writer(
             settings.kafka, compression_type="zstd", message_max_bytes=LARGEST
         )
 
     def publish(self, speeds: WriteSpeeds) -> None:
         """Publish one message and return when the broker has it."""
-        self._writer.write(self._topic, 0, speeds.encode(), speeds.group)
+        topic = self._settings.monitor.topic
+        if not self._topic_is_there:
+            topics.ensure(self._settings, only=[topic])
+        self._topic_is_there = False  # until the broker says otherwise: it may be deleted
+        self._writer.write(topic, 0, speeds.encode(), speeds.group)
+        self._topic_is_there = True
 
     def close(self) -> None:
         """End the connection."""
