@@ -19,6 +19,13 @@ class Order(StrEnum):
     fixed = "fixed"
 
 
+class Clamp(StrEnum):
+    """Where speeds are cut off."""
+
+    capacity = "capacity"
+    none = "none"
+
+
 Stream = Annotated[
     Path,
     typer.Option(help="CSV or Parquet: a column per partition, a measurement in bytes/s per row."),
@@ -103,6 +110,54 @@ def latency(
             ("late MB", "late_bytes", "{:.2f}"),
             *((f"{key} (s)", key, "{:.2f}") for key in ("p50", "p90", "p99", "max")),
             millions=("bytes", "late_bytes"),
+        ),
+    )
+
+
+@evaluation.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for rows, tables, figures and report.html.")],
+    partitions: Annotated[int, typer.Option(min=1)] = 200,
+    measurements: Annotated[int, typer.Option(min=1)] = 500,
+    deltas: Annotated[str, typer.Option(help="In % of the capacity.")] = "0,5,10,15,20,25",
+    starts: Annotated[str, typer.Option(help="Of: random,zero,half,full.")] = (
+        "random,zero,half,full"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Streams of each kind.")] = 1,
+    clamp: Annotated[Clamp, typer.Option(help="Keep speeds below the capacity, or not.")] = (
+        Clamp.capacity
+    ),
+    algorithms: Annotated[
+        str, typer.Option(help="Beside the paper's twelve, with commas between.")
+    ] = "sticky,ezzeddine",
+    master: Annotated[
+        str, typer.Option(help="Spark: local[n], spark://…, k8s://… or sc://…")
+    ] = "local[*]",
+    json: output.Json = False,
+) -> None:
+    """Run every experiment of the paper on Spark; what was interrupted goes on where it stopped."""
+    from lagless.cli import progress
+    from lagless.evaluation import experiments, sessions
+    from lagless.evaluation import paper as experiment
+
+    more = experiments.names(algorithms) if algorithms.strip() else []
+    plan = experiment.Plan(
+        partitions=partitions,
+        measurements=measurements,
+        deltas=experiments.numbers(deltas, "--deltas"),
+        starts=experiments.starts(starts),
+        seeds=seeds,
+        clamp=clamp.value,
+        algorithms=tuple(dict.fromkeys((*experiments.PAPER, *more))),
+    )
+    with progress.bars() as told, sessions.opened(master, plan.algorithms) as spark:
+        outcome = experiment.run(spark, plan, out, told)
+    output.show(
+        {**asdict(outcome), "report": str(outcome.report)},
+        json,
+        lambda: print(
+            f"{outcome.cells} cells, {outcome.rows} rows in {outcome.grid_seconds:.1f} s: "
+            f"{outcome.report}"
         ),
     )
 

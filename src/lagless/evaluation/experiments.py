@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from lagless import packing
 from lagless.errors import WrongInput
 from lagless.packing import scores
-from lagless.simulation import keda, latency, replay
+from lagless.simulation import keda, latency, replay, streams
 from lagless.simulation.streams import Floats
 
 EXISTING = ("nf", "nfd", "ff", "ffd", "bf", "bfd", "wf", "wfd")
@@ -91,6 +91,27 @@ def summary(found: latency.Latency) -> Waits:
         p99=found.late.quantile(0.99),
         max=found.late.max,
     )
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Split a list of numbers, 0 or more."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = [-1.0]
+    if not all(0 <= number < float("inf") for number in found):
+        raise WrongInput(f"{option} takes numbers from 0 with commas between, not {text!r}")
+    return list(dict.fromkeys(found))
+
+
+def starts(text: str) -> list[streams.Start]:
+    """Split a list of starts."""
+    known = {str(start): start for start in streams.STARTS}
+    names = [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise WrongInput(f"--starts takes {', '.join(known)} with commas between, not {name!r}")
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 def is_keda(name: str) -> bool:

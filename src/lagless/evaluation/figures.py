@@ -137,7 +137,7 @@ def pareto(
         axes.set_xlabel("CBS: consumers above the fewest (%)")
         axes.set_ylabel("E(Rscore) (C)")
         axes.set_title(f"Consumers and rebalance cost at δ = {delta:g} %", loc="left")
-        axes.legend(loc="upper right")
+        axes.legend(loc="lower right")
 
 
 def _label(axes: "Axes", points: Mapping[str, tuple[float, float]]) -> None:
@@ -158,6 +158,7 @@ def _label(axes: "Axes", points: Mapping[str, tuple[float, float]]) -> None:
             (x + 0.02 * width, at),
             va="center",
             fontsize=9,
+            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8},
             arrowprops={"arrowstyle": "-", "color": GREY, "lw": 0.6} if at > y else None,
         )
 
@@ -181,21 +182,49 @@ def histogram(folder: Path, found: Mapping[str, Latency], bins: int = 60) -> Non
                 hatch=hatch,
                 label=f"{name} ({one.consumers:.1f} consumers)",
             )
-        axes.set_yscale("log")
+        axes.set_ylim(bottom=0)
         axes.set_xlabel("latency (s)")
         axes.set_ylabel(f"bytes per {width:.2g} s of latency")
         axes.set_title("Latency of late bytes", loc="left")
         axes.legend(loc="upper right")
 
 
-def bars(folder: Path, name: str, values: Mapping[str, float], label: str, title: str) -> None:
+def bars(
+    folder: Path, name: str, values: Mapping[str, float], label: str, title: str, log: bool = False
+) -> None:
     """Draw a bar per algorithm; Kafka's plain, the others in colour."""
     with canvas(folder, name, 9.5, 4.0) as axes:
         axes.bar(list(values), list(values.values()), color=[_tint(a) for a in values])
+        if log:
+            axes.set_yscale("log")
+            least = min((value for value in values.values() if value > 0), default=1.0)
+            axes.set_ylim(bottom=least / 2)
+            for place, value in enumerate(values.values()):
+                if value == 0:
+                    axes.text(place, least / 1.8, "0", ha="center", va="bottom")
         axes.grid(visible=False, axis="x")
         axes.set_ylabel(label)
         axes.set_title(title, loc="left")
         axes.tick_params(axis="x", rotation=90)
+        axes.margins(x=0.01)
+
+
+def ranges(
+    folder: Path, name: str, values: Mapping[str, Sequence[float]], label: str, title: str
+) -> None:
+    """Draw the median over streams of each algorithm, with a bar from the least to the most."""
+    with canvas(folder, name, 9.5, 4.0) as axes:
+        for place, (a, found) in enumerate(values.items()):
+            ordered = sorted(found)
+            axes.vlines(place, ordered[0], ordered[-1], color=GREY, lw=2)
+            middle = ordered[len(ordered) // 2]
+            axes.plot(place, middle, "o", color=_tint(a), markeredgecolor=BLACK, markersize=6)
+        axes.set_xticks(range(len(values)), list(values), rotation=90)
+        axes.set_yscale("symlog", linthresh=0.1)
+        axes.set_ylim(bottom=0)
+        axes.grid(visible=False, axis="x")
+        axes.set_ylabel(label)
+        axes.set_title(title, loc="left")
         axes.margins(x=0.01)
 
 
@@ -239,5 +268,15 @@ def latency(folder: Path, found: Mapping[str, Latency]) -> None:
     costs = {name: one.consumers for name, one in found.items()}
     bars(folder, "cost", costs, "consumers, mean", "Average operational cost")
     late = {name: 100 * one.late.total / one.bytes for name, one in found.items()}
-    bars(folder, "late-bytes", late, "share of all bytes (%)", "Bytes with latency above 0")
+    bars(folder, "late-bytes", late, "share of all bytes (%)", "Bytes with latency above 0", True)
     boxes(folder, found)
+
+
+def streams(
+    folder: Path, p90: Mapping[str, Sequence[float]], late: Mapping[str, Sequence[float]]
+) -> None:
+    """Draw what many streams of the same kind give, where the paper shows one."""
+    count = len(next(iter(p90.values())))
+    title = f"Median and range over {count} streams"
+    ranges(folder, "streams-p90", p90, "p90 of late bytes (s)", title)
+    ranges(folder, "streams-late", late, "bytes with latency above 0 (%)", title)

@@ -1,0 +1,50 @@
+"""The Spark session of an evaluation: plain, without the jars that a consumer needs."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lagless import packing
+from lagless.embedded import spark as embedded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLAIN = {
+    "spark.sql.extensions": "",
+    "spark.sql.catalog.spark_catalog": "builtin",
+    "spark.log.level": "ERROR",
+}
+
+
+@contextmanager
+def opened(master: str, algorithms: Sequence[str] = ()) -> "Iterator[SparkSession]":
+    """Open a session on any master and stop it at the end.
+
+    While Spark starts, the algorithms are compiled here, so that its workers find them on disk.
+    """
+    compiling = threading.Thread(target=_compile, args=(tuple(algorithms),), daemon=True)
+    compiling.start()
+    if master.startswith("sc://"):
+        session = embedded.session(master)
+    else:
+        if master.startswith("local") or "//127.0.0.1" in master:
+            # Else Spark's workers are whatever python3 the path has.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        session = embedded.session(master, PLAIN, jars=())
+    try:
+        compiling.join()
+        yield session
+    finally:
+        session.stop()
+
+
+def _compile(algorithms: Sequence[str]) -> None:
+    speeds, previous = np.full(2, 0.5), np.ones(2, dtype=np.int64)
+    for name in algorithms:
+        packing.packer(name)(speeds, 1.0, previous)
