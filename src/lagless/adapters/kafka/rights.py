@@ -1,0 +1,218 @@
+"""Which rights (ACLs) lagless needs, and which of them are missing.
+
+Kafka tells a user its rights on what exists. Nothing is changed to find out: what is not there
+yet is made on trial only.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+
+from lagless.adapters.kafka import connection, topics, troubles
+from lagless.errors import TryAgain
+from lagless.settings import Settings
+
+TIMEOUT = 15.0
+Kind = Literal["cluster", "topic", "group", "transactional-id"]
+Role = Literal["monitor", "controller", "consumer"]
+Operation = Literal["Describe", "Read", "Write", "Create", "Alter"]
+_MAKE: tuple[Operation, ...] = ("Create", "Read", "Write")
+_USE: tuple[Operation, ...] = ("Read", "Write")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """An operation on something, and the role that needs it."""
+
+    kind: Kind
+    name: str
+    operation: Operation
+    role: Role
+    prefixed: bool = False
+    """Whether it is asked for everything whose name begins so."""
+
+    def command(self, user: str) -> str:
+        """Give the words after `kafka-acls.sh --bootstrap-server …` that grant it."""
+        thing = "--cluster" if self.kind == "cluster" else f"--{self.kind} {self.name}"
+        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
+        return f"--add --allow-principal User:{user} --operation {self.operation} {thing}{pattern}"
+
+
+def needed(settings: Settings, names: Iterable[str]) -> Iterator[Right]:
+    """List the rights that each role needs to read the topics `names`; docs/security.md has them.
+
+    Own topics, groups and transactional ids begin with the group's name, so that one right for the
+    prefix serves all; Read, Write and Alter bring Describe along.
+    """
+    speeds, mail = settings.monitor.topic, settings.controller.metadata_topic
+    own = f"{settings.group}."
+    names = list(names)
+    yield Right("cluster", "kafka-cluster", "Describe", "monitor")
+    for name in names:
+        yield Right("topic", name, "Describe", "monitor")
+    yield Right("topic", speeds, "Create", "monitor")
+    yield Right("topic", speeds, "Write", "monitor")
+    yield Right("topic", speeds, "Read", "controller")
+    yield Right("topic", mail, "Alter", "controller")
+    for operation in _MAKE:
+        yield Right("topic", mail, operation, "controller")
+        yield Right("topic", own, operation, "controller", prefixed=True)
+    yield Right("group", settings.group, "Read", "controller", prefixed=True)
+    yield Right("transactional-id", own, "Write", "controller", prefixed=True)
+    for name in names:
+        yield Right("topic", name, "Read", "consumer")
+    yield Right("topic", speeds, "Read", "consumer")
+    for operation in _USE:
+        yield Right("topic", mail, operation, "consumer")
+        yield Right("topic", own, operation, "consumer", prefixed=True)
+    yield Right("group", settings.group, "Read", "consumer", prefixed=True)
+
+
+def check(settings: Settings) -> list[str]:
+    """Name what is missing at the broker, each in a sentence with the command that mends it."""
+    admin = AdminClient(connection.confluent(settings.kafka))
+    found, problems = _topics_of_interest(admin, settings)
+    user = settings.kafka.security.username or settings.kafka.security.client_id or "ANONYMOUS"
+    held = _Held(admin, settings)
+    missing: dict[tuple[str, str, str], tuple[Right, list[str]]] = {}
+    for right in needed(settings, found):
+        for name in held.without(right):
+            key = (right.kind, name, right.operation)
+            missing.setdefault(key, (right, []))[1].append(right.role)
+    for name in sorted(held.absent):
+        problems.append(f"topic {name} is not there: make it, or take it out of topics")
+    for (kind, name, operation), (right, roles) in missing.items():
+        thing = "the cluster" if kind == "cluster" else f"{kind} {name}"
+        problems.append(
+            f"{thing}: the right {operation} is missing, which {' and '.join(roles)} "
+            f"need{'s' if len(roles) == 1 else ''}: kafka-acls.sh {right.command(user)}"
+        )
+    return problems
+
+
+def _topics_of_interest(admin: AdminClient, settings: Settings) -> tuple[list[str], list[str]]:
+    with troubles.translated(f"Kafka at {settings.kafka.bootstrap} does not answer"):
+        visible = admin.list_topics(timeout=TIMEOUT).topics
+    names = sorted(name for name in visible if settings.of_interest(name))
+    problems = []
+    if settings.topic_names is not None:
+        names = list(settings.topic_names)
+    elif not names:
+        problems.append(
+            f"no topic fits {', '.join(settings.topics)}: make one, or give the right Describe on "
+            "those that are there"
+        )
+    return names, problems
+
+
+class _Held:
+    """What the user may do, asked once per thing."""
+
+    def __init__(self, admin: AdminClient, settings: Settings) -> None:
+        self._admin = admin
+        self._settings = settings
+        self.absent: set[str] = set()
+        """Topics that are read and not there."""
+        self._topics: dict[str, set[str] | None] = {}
+        self._others: dict[tuple[str, str], set[str]] = {}
+
+    def without(self, right: Right) -> list[str]:
+        """Name those things that the right is missing on."""
+        if right.kind == "topic":
+            own = [name for name in self._settings.own_topics if name.startswith(right.name)]
+            names = sorted(own) if right.prefixed else [right.name]
+            return [name for name in names if not self._on_topic(name, right.operation)]
+        if right.kind == "cluster":
+            return [] if right.operation in self._on_cluster() else [right.name]
+        if right.kind == "group":
+            return [] if right.operation in self._on_group(right.name) else [right.name]
+        return [] if self._on_transactions() else [right.name]
+
+    def _on_topic(self, name: str, operation: str) -> bool:
+        if name not in self._topics:
+            self._topics[name] = self._ask_topic(name)
+        held = self._topics[name]
+        if held is not None:
+            # What exists need not be made again.
+            return operation == "Create" or operation in held
+        if name not in self._settings.own_topics:
+            self.absent.add(name)
+            return True
+        return operation != "Create" or self._may_make(name)
+
+    def _ask_topic(self, name: str) -> set[str] | None:
+        """Give the operations allowed on a topic; None if it is not there."""
+        asked = self._admin.describe_topics(
+            TopicCollection([name]), include_authorized_operations=True, request_timeout=TIMEOUT
+        )
+        try:
+            return _words(asked[name].result(TIMEOUT).authorized_operations)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return set()
+            raise troubles.named(f"topic {name} cannot be looked at", error.args[0]) from error
+
+    def _may_make(self, name: str) -> bool:
+        plan = topics.plans(self._settings)[name]
+        trial = self._admin.create_topics(
+            [NewTopic(name, num_partitions=plan.partitions, config=dict(plan.config))],
+            validate_only=True,
+            request_timeout=TIMEOUT,
+        )
+        try:
+            trial[name].result(TIMEOUT)
+        except KafkaException as error:
+            return bool(error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        return True
+
+    def _on_cluster(self) -> set[str]:
+        if ("cluster", "") not in self._others:
+            with troubles.translated("the cluster cannot be looked at"):
+                asked = self._admin.describe_cluster(
+                    include_authorized_operations=True, request_timeout=TIMEOUT
+                )
+                held = _words(asked.result(TIMEOUT).authorized_operations)
+            self._others["cluster", ""] = held
+        return self._others["cluster", ""]
+
+    def _on_transactions(self) -> bool:
+        # confluent-kafka cannot ask about transactions.
+        try:
+            with KafkaAdminClient(**connection.kafka_python(self._settings.kafka)) as client:
+                client.describe_transactions([self._settings.leader_topic])
+        except kafka_errors.TransactionalIdAuthorizationFailedError:
+            return False
+        except kafka_errors.TransactionalIdNotFoundError:
+            return True
+        except kafka_errors.KafkaError as error:
+            raise TryAgain(f"transactions cannot be looked at: {error}") from error
+        return True
+
+    def _on_group(self, name: str) -> set[str]:
+        if ("group", name) not in self._others:
+            asked = self._admin.describe_consumer_groups(
+                [name], include_authorized_operations=True, request_timeout=TIMEOUT
+            )
+            try:
+                held = _words(asked[name].result(TIMEOUT).authorized_operations)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    raise troubles.named(f"group {name} cannot be looked at", error.args[0]) from (
+                        error
+                    )
+                held = set()
+            self._others["group", name] = held
+        return self._others["group", name]
+
+
+def _words(operations: Iterable[Any] | None) -> set[str]:
+    return {operation.name.title() for operation in operations or ()}
