@@ -191,8 +191,8 @@ class _Held:
                 client.describe_transactions([self._settings.leader_topic])
         except kafka_errors.TransactionalIdAuthorizationFailedError:
             return False
-        except kafka_errors.TransactionalIdNotFoundError:
-            return True
+        except kafka_errors.BrokerResponseError:
+            return True  # unknown or not yet: rights are looked at first
         except kafka_errors.KafkaError as error:
             raise TryAgain(f"transactions cannot be looked at: {error}") from error
         return True
