@@ -8,7 +8,6 @@
 
 import os
 import shutil
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -110,9 +109,3 @@ def topic(broker: "Broker") -> Callable[..., str]:
         return name
 
     return make
-
-
-@pytest.fixture
-def python() -> str:
-    """The interpreter that runs the tests, for tests that start a process."""
-    return sys.executable

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -177,3 +178,27 @@ def _ivy() -> Path:
 def _reason(lines: deque[str]) -> str:
     telling = [line for line in lines if re.search(r"Exception|UNRESOLVED|not found", line)]
     return (telling or list(lines) or ["Ivy said nothing"])[0][:200]
+
+
+def main() -> None:
+    """Fetch everything, telling how far it is."""
+    kinds: tuple[Parts, ...] = ("broker", "spark")
+    for kind in kinds:
+        if present(kind):
+            continue
+        print(f"fetching the jars of the {kind}: about a minute, once", file=sys.stderr)
+        fetch(kind, _tell)
+
+
+def _tell(done: int, count: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done} of {count}", end="\n" if done == count else "", file=sys.stderr)
+    elif done == count:
+        print(f"{done} of {count}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MissingPart as error:
+        sys.exit(f"lagless: {error}")
