@@ -23,14 +23,14 @@ def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Cons
     """Place the partitions as they come by First, Best or Worst Fit, in O(n log n)."""
     before, high = group.slots(previous)
     count = len(speeds) + len(high)
-    held, links, words = group.empty(rule, count)
+    held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
     placed = np.empty(len(speeds), np.int32)
     for j in range(len(speeds)):
-        slot = group.join(rule, held, links, words, capacity, speeds[j])
+        slot = group.join(rule, held, links, counts, capacity, speeds[j])
         if slot < 0:
             slot = group.unused(used, lowest, before[j])
-            group.create(rule, held, links, words, capacity, slot, speeds[j])
+            group.create(rule, held, links, counts, capacity, slot, speeds[j])
         placed[j] = slot
     return group.numbers(placed, high)
 

@@ -16,13 +16,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import bitmap, heap, loads, minima
+from lagless.packing import heap, loads, minima
 from lagless.packing.compiled import kernel
+from lagless.packing.order import increasing
 
 FIRST, BEST, WORST = 0, 1, 2
 
 Loads: TypeAlias = NDArray[np.float64]
 Links: TypeAlias = NDArray[np.int32]
+Counts: TypeAlias = NDArray[np.int64]
 Slots: TypeAlias = NDArray[np.int32]
 
 
@@ -30,14 +32,28 @@ Slots: TypeAlias = NDArray[np.int32]
 def slots(previous: NDArray[np.int64]) -> tuple[Slots, NDArray[np.int64]]:
     """Return the slot of each partition's previous consumer (-1: none) and the high numbers."""
     n = len(previous)
-    high = np.unique(previous[previous > n])
     found = np.empty(n, np.int32)
+    beyond = 0
     for j in range(n):
         if previous[j] <= n:
             found[j] = previous[j] - 1
         else:
-            found[j] = n + np.searchsorted(high, previous[j])
-    return found, high
+            beyond += 1
+    where, keys = np.empty(beyond, np.int32), np.empty(beyond, np.uint64)
+    at = 0
+    for j in range(n):
+        if previous[j] > n:
+            where[at], keys[at] = j, np.uint64(previous[j])
+            at += 1
+    high = np.empty(beyond, np.int64)
+    distinct = 0
+    for i in increasing(keys):
+        number = previous[where[i]]
+        if distinct == 0 or high[distinct - 1] != number:
+            high[distinct] = number
+            distinct += 1
+        found[where[i]] = n + distinct - 1
+    return found, high[:distinct]
 
 
 @kernel
@@ -51,13 +67,13 @@ def numbers(placed: Slots, high: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @kernel
-def empty(rule: int, count: int) -> tuple[Loads, Links, bitmap.Words]:
+def empty(rule: int, count: int) -> tuple[Loads, Links, Counts]:
     """Return the open consumers of a group that has none yet."""
     if rule == FIRST:
-        return minima.empty(count), np.empty(0, np.int32), np.empty(0, np.uint64)
+        return minima.empty(count), np.empty(0, np.int32), np.empty(0, np.int64)
     if rule == BEST:
         return loads.empty(count)
-    return np.empty(count), np.empty(count, np.int32), np.zeros(1, np.uint64)
+    return np.empty(count), np.empty(count, np.int32), np.zeros(1, np.int64)
 
 
 @kernel
@@ -65,7 +81,7 @@ def create(
     rule: int,
     held: Loads,
     links: Links,
-    words: bitmap.Words,
+    counts: Counts,
     capacity: float,
     slot: int,
     load: float,
@@ -76,16 +92,15 @@ def create(
     elif load > capacity:
         return
     elif rule == BEST:
-        loads.insert(held, links, words, slot, load, capacity)
+        loads.insert(held, links, counts, slot, load)
     else:
-        size = int(np.int64(words[0]))
-        heap.push(held, links, size, load, slot)
-        words[0] = np.uint64(size + 1)
+        heap.push(held, links, counts[0], load, slot)
+        counts[0] += 1
 
 
 @kernel
 def join(
-    rule: int, held: Loads, links: Links, words: bitmap.Words, capacity: float, speed: float
+    rule: int, held: Loads, links: Links, counts: Counts, capacity: float, speed: float
 ) -> int:
     """Put a partition into the open consumer that the rule chooses; return its slot, or -1."""
     if rule == FIRST:
@@ -94,16 +109,15 @@ def join(
             minima.put(held, slot, minima.load(held, slot) + speed)
         return slot
     if rule == BEST:
-        slot = loads.find(held, links, words, speed, capacity)
+        slot = loads.find(held, links, counts, speed, capacity)
         if slot >= 0:
-            loads.remove(held, links, words, slot, capacity)
-            loads.insert(held, links, words, slot, held[2 * slot] + speed, capacity)
+            load = loads.take(held, links, counts) + speed
+            loads.insert(held, links, counts, slot, load)
         return slot
-    size = int(np.int64(words[0]))
-    if size == 0 or held[0] + speed > capacity:
+    if counts[0] == 0 or held[0] + speed > capacity:
         return -1
     slot = int(links[0])
-    heap.replace(held, links, size, held[0] + speed, slot)
+    heap.replace(held, links, counts[0], held[0] + speed, slot)
     return slot
 
 

@@ -1,12 +1,17 @@
-"""Best Fit's open consumers: the set of their loads, in order.
+"""Best Fit's open consumers: their loads in order, in a tree with up to 32 branches a node.
 
-Loads lie in buckets of equal width, of which a bitmap knows the filled ones; within a bucket they
-are a treap, ordered by load and then by falling slot, so that the last one that fits is the
-fullest, and the lowest of equals. Even if all loads fall into one bucket a step is O(log B).
+Entries are ordered by load and then by falling slot, so that the last one that fits is the fullest
+and the lowest of equals. Loads that are near each other lie side by side in memory, and Best Fit
+leaves a consumer nearly full: most steps stay where the last ones were.
 
-A slot's load and children lie side by side, for one cache line each: the load of slot i is
-loads[2i], its children are links[4i + 2] and links[4i + 3], where links are the same memory seen
-as int32. The buckets' roots come last. -1 is nothing.
+1. Node i has its entries' loads at loads[32i …], and in links, from 65i: their number, their
+   slots, and, above the leaves, the child below each entry.
+2. An entry above the leaves is the least one of its child. So if it fits, something there does.
+3. No node but the root of an empty tree is empty. A node that runs empty is left out of the tree;
+   nodes are not merged otherwise. Each partition is inserted once, and a split takes 16 inserts,
+   so there are never more than n/15 nodes, and O(log n) levels.
+4. counts holds the root, the levels above the leaves, the nodes in use, and then the way that
+   `take` went: on each level the node and the place of its entry.
 """
 
 from typing import TypeAlias
@@ -14,129 +19,164 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import bitmap
 from lagless.packing.compiled import kernel
 
 Loads: TypeAlias = NDArray[np.float64]
 Links: TypeAlias = NDArray[np.int32]
+Counts: TypeAlias = NDArray[np.int64]
+
+WIDTH = 32
+HALF = WIDTH // 2
+STRIDE = 2 * WIDTH + 1
+ROOT, LEVELS, NODES, WAY = 0, 1, 2, 3
 
 
 @kernel
-def buckets(words: bitmap.Words) -> int:
-    """Give the number of buckets of a bitmap, a power of 64."""
-    return 63 * len(words) + 1
+def empty(partitions: int) -> tuple[Loads, Links, Counts]:
+    """Return the tree without entries, for that many inserts."""
+    nodes = partitions // (HALF - 1) + 16
+    links = np.empty(nodes * STRIDE, np.int32)
+    links[0] = 0
+    counts = np.zeros(64, np.int64)
+    counts[NODES] = 1
+    return np.empty(nodes * WIDTH), links, counts
 
 
 @kernel
-def empty(slots: int) -> tuple[Loads, Links, bitmap.Words]:
-    """Return the empty set for that many slots."""
-    count = 64
-    while 4 * count < slots and count < 64**3:
-        count *= 64
-    loads = np.empty(2 * slots + count // 2)
-    links = loads.view(np.int32)
-    links[4 * slots :] = -1
-    return loads, links, bitmap.empty(count)
+def last_fitting(loads: Loads, links: Links, node: int, speed: float, capacity: float) -> int:
+    """Return the last place in a node whose entry fits, or -1."""
+    low, high = -1, links[node * STRIDE]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if loads[node * WIDTH + middle] + speed <= capacity:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
-def bucket(load: float, capacity: float, count: int) -> int:
-    """Return the bucket of a load; it never falls when the load grows."""
-    return min(count - 1, int(load / capacity * count))
+def last_before(loads: Loads, links: Links, node: int, load: float, slot: int) -> int:
+    """Return the last place in a node whose entry comes before another one, or -1."""
+    low, high = -1, links[node * STRIDE]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        key = loads[node * WIDTH + middle]
+        if key < load or (key == load and links[node * STRIDE + 1 + middle] > slot):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
-def priority(slot: int) -> np.uint64:
-    """Scatter slots over 64 bits (the mixer of SplitMix64): chance for the treap, yet the same."""
-    mixed = np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-@kernel
-def after(loads: Loads, slot: int, other: int) -> int:
-    """Return 1 if a slot comes after the other, else 0: the side on which it is found."""
-    if loads[2 * other] < loads[2 * slot]:
-        return 1
-    return 1 if loads[2 * other] == loads[2 * slot] and other > slot else 0
-
-
-@kernel
-def find(loads: Loads, links: Links, words: bitmap.Words, speed: float, capacity: float) -> int:
-    """Return the slot of the highest load where load + speed ≤ capacity, or -1."""
-    if speed > capacity:
+def find(loads: Loads, links: Links, counts: Counts, speed: float, capacity: float) -> int:
+    """Go to the entry of the highest load where load + speed ≤ capacity; return its slot, or -1."""
+    node = counts[ROOT]
+    place = last_fitting(loads, links, node, speed, capacity)
+    if place < 0:
         return -1
-    count = buckets(words)
-    # Rounding can let a load fit that lies a hair above C − s, never a whole bucket above.
-    at = min(count - 1, bucket(capacity - speed, capacity, count) + 1)
-    while at >= 0:
-        at = bitmap.up_to(words, count, at)
-        if at < 0:
-            return -1
-        found = -1
-        slot = links[len(links) - count + at]
-        while slot >= 0:
-            if loads[2 * slot] + speed <= capacity:
-                found = slot
-                slot = links[4 * slot + 3]
-            else:
-                slot = links[4 * slot + 2]
-        if found >= 0:
-            return found
-        at -= 1
-    return -1
+    for level in range(counts[LEVELS]):
+        counts[WAY + 2 * level] = node
+        counts[WAY + 2 * level + 1] = place
+        node = links[node * STRIDE + 1 + WIDTH + place]
+        place = last_fitting(loads, links, node, speed, capacity)
+    counts[WAY + 2 * counts[LEVELS]] = node
+    counts[WAY + 2 * counts[LEVELS] + 1] = place
+    return int(links[node * STRIDE + 1 + place])
 
 
 @kernel
-def insert(
-    loads: Loads, links: Links, words: bitmap.Words, slot: int, load: float, capacity: float
+def take(loads: Loads, links: Links, counts: Counts) -> float:
+    """Take out the entry that `find` went to; return its load."""
+    level = counts[LEVELS]
+    node, place = counts[WAY + 2 * level], counts[WAY + 2 * level + 1]
+    found: float = loads[node * WIDTH + place]
+    erase(loads, links, node, place, level < counts[LEVELS])
+    while level > 0 and (place == 0 or links[node * STRIDE] == 0):
+        level -= 1
+        above, at = counts[WAY + 2 * level], counts[WAY + 2 * level + 1]
+        if links[node * STRIDE] == 0:
+            erase(loads, links, above, at, True)
+        else:  # the least entry of the node is another one now
+            loads[above * WIDTH + at] = loads[node * WIDTH]
+            links[above * STRIDE + 1 + at] = links[node * STRIDE + 1]
+        node, place = above, at
+    if links[counts[ROOT] * STRIDE] == 0:
+        counts[LEVELS] = 0
+    return found
+
+
+@kernel
+def erase(loads: Loads, links: Links, node: int, place: int, inner: bool) -> None:
+    """Take an entry out of a node."""
+    size = links[node * STRIDE] - 1
+    links[node * STRIDE] = size
+    for i in range(node * WIDTH + place, node * WIDTH + size):
+        loads[i] = loads[i + 1]
+    slots = node * STRIDE + 1
+    for i in range(slots + place, slots + size):
+        links[i] = links[i + 1]
+    if inner:
+        for i in range(slots + WIDTH + place, slots + WIDTH + size):
+            links[i] = links[i + 1]
+
+
+@kernel
+def write(
+    loads: Loads, links: Links, node: int, place: int, load: float, slot: int, child: int
 ) -> None:
-    """Add a slot with its load."""
-    count = buckets(words)
-    at = bucket(load, capacity, count)
-    link = len(links) - count + at
-    loads[2 * slot] = load
-    if links[link] < 0:
-        bitmap.add(words, count, at)
-    mine = priority(slot)
-    while links[link] >= 0 and priority(links[link]) >= mine:
-        link = 4 * links[link] + 2 + after(loads, slot, links[link])
-    rest = links[link]
-    links[link] = slot
-    low, high = 4 * slot + 2, 4 * slot + 3
-    while rest >= 0:
-        if after(loads, slot, rest):
-            links[low] = rest
-            low = 4 * rest + 3
-            rest = links[low]
-        else:
-            links[high] = rest
-            high = 4 * rest + 2
-            rest = links[high]
-    links[low] = -1
-    links[high] = -1
+    """Put an entry into a node that is not full; child is -1 in a leaf."""
+    size = links[node * STRIDE]
+    links[node * STRIDE] = size + 1
+    for i in range(node * WIDTH + size, node * WIDTH + place, -1):
+        loads[i] = loads[i - 1]
+    slots = node * STRIDE + 1
+    for i in range(slots + size, slots + place, -1):
+        links[i] = links[i - 1]
+    loads[node * WIDTH + place] = load
+    links[slots + place] = slot
+    if child >= 0:
+        for i in range(slots + WIDTH + size, slots + WIDTH + place, -1):
+            links[i] = links[i - 1]
+        links[slots + WIDTH + place] = child
 
 
 @kernel
-def remove(loads: Loads, links: Links, words: bitmap.Words, slot: int, capacity: float) -> None:
-    """Take a slot out."""
-    count = buckets(words)
-    at = bucket(loads[2 * slot], capacity, count)
-    root = len(links) - count + at
-    link = root
-    while links[link] != slot:
-        link = 4 * links[link] + 2 + after(loads, slot, links[link])
-    low, high = links[4 * slot + 2], links[4 * slot + 3]
-    while low >= 0 and high >= 0:
-        if priority(low) >= priority(high):
-            links[link] = low
-            link = 4 * low + 3
-            low = links[link]
-        else:
-            links[link] = high
-            link = 4 * high + 2
-            high = links[link]
-    links[link] = max(low, high)
-    if links[root] < 0:
-        bitmap.discard(words, count, at)
+def split(loads: Loads, links: Links, counts: Counts, above: int, place: int) -> None:
+    """Move the upper half of a full node into a new one, to the right of it."""
+    node = links[above * STRIDE + 1 + WIDTH + place]
+    new = counts[NODES]
+    counts[NODES] += 1
+    links[node * STRIDE] = HALF
+    links[new * STRIDE] = HALF
+    for i in range(HALF):
+        loads[new * WIDTH + i] = loads[node * WIDTH + HALF + i]
+    for part in (1, 1 + WIDTH):  # in leaves there are no children, and nobody looks
+        for i in range(part, part + HALF):
+            links[new * STRIDE + i] = links[node * STRIDE + HALF + i]
+    write(loads, links, above, place + 1, loads[new * WIDTH], links[new * STRIDE + 1], new)
+
+
+@kernel
+def insert(loads: Loads, links: Links, counts: Counts, slot: int, load: float) -> None:
+    """Add an entry, splitting the full nodes on the way down."""
+    node = counts[ROOT]
+    if links[node * STRIDE] == WIDTH:
+        root = counts[NODES]
+        counts[NODES] += 1
+        links[root * STRIDE] = 0
+        write(loads, links, root, 0, loads[node * WIDTH], links[node * STRIDE + 1], node)
+        counts[ROOT] = node = root
+        counts[LEVELS] += 1
+        split(loads, links, counts, root, 0)
+    for _ in range(counts[LEVELS]):
+        place = max(0, last_before(loads, links, node, load, slot))
+        if links[links[node * STRIDE + 1 + WIDTH + place] * STRIDE] == WIDTH:
+            split(loads, links, counts, node, place)
+            place = max(0, last_before(loads, links, node, load, slot))
+        if place == 0 and last_before(loads, links, node, load, slot) < 0:
+            loads[node * WIDTH] = load
+            links[node * STRIDE + 1] = slot
+        node = links[node * STRIDE + 1 + WIDTH + place]
+    write(loads, links, node, last_before(loads, links, node, load, slot) + 1, load, slot, -1)

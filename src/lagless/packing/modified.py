@@ -57,12 +57,12 @@ def modified(
     members, starts = grouped(before[ranks], count)
     rates = speeds[ranks][members]  # by previous consumer, decreasing
     placed = np.full(len(speeds), -1, np.int32)
-    held, links, words = group.empty(rule, count)
+    held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
     for slot in decreasing(keys(speeds, before, count, largest)):
         start, end = starts[slot], starts[slot + 1]
         while end > start:
-            found = group.join(rule, held, links, words, capacity, rates[end - 1])
+            found = group.join(rule, held, links, counts, capacity, rates[end - 1])
             if found < 0:
                 break
             end -= 1
@@ -76,15 +76,15 @@ def modified(
             load += rates[at]
             placed[at] = slot
         used[slot] = True
-        group.create(rule, held, links, words, capacity, slot, load)
+        group.create(rule, held, links, counts, capacity, slot, load)
     by_rank = scattered(placed, members)
     for rank in range(len(speeds)):
         if by_rank[rank] < 0:
             speed = speeds[ranks[rank]]
-            slot = group.join(rule, held, links, words, capacity, speed)
+            slot = group.join(rule, held, links, counts, capacity, speed)
             if slot < 0:
                 slot = group.unused(used, lowest, before[ranks[rank]])
-                group.create(rule, held, links, words, capacity, slot, speed)
+                group.create(rule, held, links, counts, capacity, slot, speed)
             by_rank[rank] = slot
     return group.numbers(scattered(by_rank, ranks), high)
 

@@ -1,38 +1,59 @@
-"""The order of decreasing speed, equals in the order given."""
+"""Sorting: by decreasing speed, equals in the order given, and by any other key."""
+
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lagless.packing.compiled import kernel
 
+Order: TypeAlias = NDArray[np.int32]
+
+BYTE = np.uint64(255)
+
 
 @kernel
-def decreasing(speeds: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Sort by radix, byte by byte, in O(n): reads and writes run along the memory.
+def decreasing(speeds: NDArray[np.float64]) -> Order:
+    """Return the order of decreasing speed, equals in the order given."""
+    keys = np.empty(len(speeds), np.uint64)
+    bits = keys.view(np.float64)
+    for j in range(len(speeds)):
+        # The bits of floats from 0 are ordered as the floats are; + 0.0 turns -0.0 into 0.0.
+        bits[j] = speeds[j] + 0.0
+        keys[j] = ~keys[j]
+    return increasing(keys)
 
-    The bits of floats from 0 are ordered as the floats are; inverted, the largest comes first.
+
+@kernel
+def increasing(keys: NDArray[np.uint64]) -> Order:
+    """Return the order of increasing keys, equals in the order given; keys are used up.
+
+    Sorts by radix, byte by byte, in O(n): reads and writes run along the memory.
     """
-    n = len(speeds)
-    keys = ~(speeds + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
-    order = np.arange(n).astype(np.int32)
+    n = len(keys)
+    order = np.empty(n, np.int32)
     counts = np.zeros((8, 256), np.int64)
-    for key in keys:
-        for digit in range(8):
-            counts[digit, np.int64((key >> np.uint64(8 * digit)) & np.uint64(255))] += 1
-    sorted_keys = np.empty_like(keys)
-    sorted_order = np.empty_like(order)
-    for digit in range(8):
-        shift = np.uint64(8 * digit)
-        ends = counts[digit]
-        if ends.max() == n:  # this byte is the same in all
+    for j in range(n):
+        order[j] = j
+        for byte in range(8):
+            counts[byte, np.int64((keys[j] >> np.uint64(8 * byte)) & BYTE)] += 1
+    other_keys, other_order = np.empty(n, np.uint64), np.empty(n, np.int32)
+    for byte in range(8):
+        shift = np.uint64(8 * byte)
+        starts = counts[byte]
+        total, most = 0, 0
+        for value in range(256):
+            count = int(starts[value])
+            starts[value] = total
+            total += count
+            most = max(most, count)
+        if most == n:  # this byte is the same in all
             continue
-        ends[:] = np.cumsum(ends) - ends  # where each value begins
-        for i in range(n):
-            value = np.int64((keys[i] >> shift) & np.uint64(255))
-            at = ends[value]
-            ends[value] = at + 1
-            sorted_keys[at] = keys[i]
-            sorted_order[at] = order[i]
-        keys, sorted_keys = sorted_keys, keys
-        order, sorted_order = sorted_order, order
+        for j in range(n):
+            value = int(np.int64((keys[j] >> shift) & BYTE))
+            other_keys[starts[value]] = keys[j]
+            other_order[starts[value]] = order[j]
+            starts[value] += 1
+        keys, other_keys = other_keys, keys
+        order, other_order = other_order, order
     return order
