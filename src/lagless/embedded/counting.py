@@ -5,7 +5,7 @@ the rows of a table can be told apart: what is missing, what is there twice, wha
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,9 +52,9 @@ class Rows:
     seq: NDArray[np.int64]
 
 
-def count(lake: Path, tables: Mapping[str, str], produced: Produced, gone: int = 0) -> Count:
+def count(lake: Path, tables: Mapping[str, str], produced: Produced) -> Count:
     """Count over all topics; `tables` names each topic's table."""
-    total = Count(produced=sum(sum(parts.values()) for parts in produced.values()), gone=gone)
+    total = Count(produced=sum(sum(parts.values()) for parts in produced.values()))
     for topic in produced:
         for rows in _partitions(lake / tables[topic], total):
             numbers, repeats = np.unique(rows.seq, return_counts=True)
@@ -62,6 +62,7 @@ def count(lake: Path, tables: Mapping[str, str], produced: Produced, gone: int =
             total.duplicated += int((repeats - 1).sum())
             total.out_of_order += _out_of_order(rows)
         total.rejected += _rejected(lake / f"{tables[topic]}_rejected")
+        total.gone += _gone(lake / f"{tables[topic]}_gone")
     return total
 
 
@@ -125,3 +126,23 @@ def _rejected(table: Path) -> int:
     rows = DeltaTable(str(table)).to_pyarrow_table(columns=["_partition", "_offset"])
     pairs = np.stack([rows[name].to_numpy().astype(np.int64) for name in rows.column_names])
     return int(np.unique(pairs, axis=1).shape[1]) if len(rows) else 0
+
+
+def _gone(table: Path) -> int:
+    """Sum the ranges that consumers named as deleted by Kafka before they were read."""
+    if not DeltaTable.is_deltatable(str(table)):
+        return 0
+    rows = DeltaTable(str(table)).to_pyarrow_table(columns=["first", "until"]).to_pylist()
+    # A topic that was deleted has no known end: its caller knows what it held.
+    return sum(row["until"] - row["first"] for row in rows if row["until"] is not None)
+
+
+def arrived(lake: Path, tables: Iterable[str]) -> int:
+    """Count the rows of tables and their rejected records by the tables' logs alone."""
+    total = 0
+    for name in tables:
+        for path in (lake / name, lake / f"{name}_rejected"):
+            if DeltaTable.is_deltatable(str(path)):
+                actions = DeltaTable(str(path)).get_add_actions(flatten=True)
+                total += sum(actions.column("num_records").to_pylist())
+    return total
