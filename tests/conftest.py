@@ -99,13 +99,21 @@ def topic(broker: "Broker") -> Callable[..., str]:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 4})
+
+    def led(name: str, partitions: int) -> bool:
+        known = admin.list_topics(name, timeout=30).topics[name].partitions.values()
+        return len(known) == partitions and all(part.leader >= 0 for part in known)
 
     def make(partitions: int = 1, name: str | None = None, **config: str) -> str:
         name = name or f"test-{uuid.uuid4().hex[:12]}"
         settings = {key.replace("_", "."): value for key, value in config.items()}
         made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)])
         made[name].result(30)
+        until = time.monotonic() + 30
+        while not led(name, partitions):
+            assert time.monotonic() < until, f"the topic {name} has no leaders"
+            time.sleep(0.05)
         return name
 
     return make
