@@ -5,7 +5,9 @@
     │   └── WrongSettings   mend the settings: names file, key and what would be right
     ├── MissingPart         install something: the sentence says what and how
     ├── TryAgain            passing trouble: the same call may succeed after a pause
-    │   └── NotYet          the opposite is still under way: wait for it to end
+    │   ├── NotYet          the opposite is still under way: wait for it to end
+    │   ├── Away            a part of the world does not answer: wait for it, through no own fault
+    │   └── TooMuch         half of it may succeed
     └── GiveUp              no repetition helps
         ├── Fenced          another controller acts: stand by
         ├── ClaimLost       another consumer owns the partition: drop it
@@ -13,6 +15,9 @@
 
 Every message is one sentence that names what is wrong and what would be right.
 """
+
+from collections.abc import Iterable
+from typing import Literal
 
 
 class LaglessError(Exception):
@@ -39,6 +44,18 @@ class NotYet(TryAgain):
     """The opposite of what was asked is still under way."""
 
 
+class Away(TryAgain):
+    """A part of the world does not answer: "spark", "kafka" or "lake"."""
+
+    def __init__(self, sentence: str, part: Literal["spark", "kafka", "lake"]) -> None:
+        super().__init__(sentence)
+        self.part = part
+
+
+class TooMuch(TryAgain):
+    """What was asked for at once cannot be done: half of it may succeed."""
+
+
 class GiveUp(LaglessError):
     """Trying again cannot help."""
 
@@ -49,6 +66,13 @@ class Fenced(GiveUp):
 
 class ClaimLost(GiveUp):
     """Another consumer has claimed the partition under a higher generation."""
+
+    def __init__(self, sentence: str, partitions: Iterable[int] = (), owner: int = 0) -> None:
+        super().__init__(sentence)
+        self.partitions = frozenset(partitions)
+        """The partitions of the topic in question that are lost; none named: all."""
+        self.owner = owner
+        """The highest generation that was found."""
 
 
 class DataLost(GiveUp):

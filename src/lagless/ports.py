@@ -3,8 +3,8 @@
 Passing trouble is raised as TryAgain; a service waits and calls again. Nothing here says how.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from lagless.messages import (
@@ -191,4 +191,122 @@ class Lake(Protocol):
         generations: Mapping[TopicPartition, int],
     ) -> None:
         """Add what was read together with the new offsets, or refuse all of it (ClaimLost)."""
+        ...
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Topic:
+    """A topic of Kafka's: one that is deleted and made anew has the same name and another id."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of one partition, from `first` up to and without `until`."""
+
+    first: int
+    until: int
+
+    def __len__(self) -> int:
+        return max(0, self.until - self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a partition's log begins and ends for a reader of the given isolation."""
+
+    earliest: int
+    end: int
+
+
+class Offsets(Protocol):
+    """What Kafka says of the partitions that a consumer reads."""
+
+    def topics(self, names: Collection[str]) -> Mapping[str, tuple[Topic, int]]:
+        """Give each topic and its number of partitions; one that is not there is left out."""
+        ...
+
+    def bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
+        """Give where the logs begin and end now; a partition that is not there is left out."""
+        ...
+
+    def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Give the group's committed offsets, where there are any."""
+        ...
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets to the group, for people and tools to look at."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What one cycle brought into one table."""
+
+    rows: int = 0
+    rejected: int = 0
+    unknown_fields: int = 0
+    """Fields of JSON objects that the schema does not name."""
+    bytes: float = 0
+    """Bytes of keys and values, as they are without compression."""
+    records: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long each part took."""
+    landed: bool = True
+    """False: the table had moved on, and nothing was added; look again."""
+
+
+class Tables(Protocol):
+    """The tables of the lake, one per topic, with Spark and the rule of exactly once.
+
+    A topic's calls come from one thread at a time; those of different topics side by side.
+    ClaimLost names the partitions that another consumer owns.
+    """
+
+    def claim(
+        self,
+        topic: Topic,
+        partitions: Collection[int],
+        generation: int | None,
+        first: Callable[[], Mapping[int, int]],
+        earliest: Mapping[int, int],
+    ) -> Mapping[int, int]:
+        """Take partitions over and give the generation of each; None takes the owner's plus one.
+
+        `first` gives where to begin in every partition of a topic that the group never met;
+        `earliest` is where to begin in partitions that joined later, or in a topic made anew.
+        """
+        ...
+
+    def look(self, topic: Topic, partitions: Collection[int]) -> Mapping[int, Position]:
+        """Give the positions as they are now; only what was looked at can be ingested."""
+        ...
+
+    def ingest(
+        self,
+        topic: Topic,
+        spans: Mapping[int, Span],
+        generations: Mapping[int, int],
+        check: Callable[[], None],
+    ) -> Intake:
+        """Read, write and commit these spans, which begin where the last look said.
+
+        `check` is called before the commit and raises when it must not happen any more.
+        """
+        ...
+
+    def give_up(
+        self, topic: Topic, spans: Mapping[int, Span], generations: Mapping[int, int]
+    ) -> None:
+        """Name spans that Kafka deleted before they were read, and go on behind them."""
+        ...
+
+    def ready(self) -> None:
+        """Open and warm what the first cycle needs; raise TryAgain where it is not there."""
+        ...
+
+    def interrupt(self) -> None:
+        """End what runs past its deadline, and begin the next cycle with a new session."""
         ...

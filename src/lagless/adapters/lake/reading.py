@@ -1,0 +1,42 @@
+"""Reading spans of a topic with Spark."""
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lagless.ports import Span, Topic
+
+POLL = 20_000
+"""Milliseconds that Spark waits for records before it gives up: below every deadline."""
+
+
+def read(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    group: str,
+    isolation: str,
+    topic: Topic,
+    spans: Mapping[int, Span],
+    headers: bool,
+) -> DataFrame:
+    """Give the records of these spans as a frame; nothing is read yet."""
+    options = {
+        **kafka,
+        "assign": json.dumps({topic.name: sorted(spans)}),
+        "startingOffsets": _offsets(topic, {p: span.first for p, span in spans.items()}),
+        "endingOffsets": _offsets(topic, {p: span.until for p, span in spans.items()}),
+        # Without it Spark would silently skip what it cannot find.
+        "failOnDataLoss": "true",
+        "includeHeaders": str(headers).lower(),
+        "kafka.isolation.level": isolation,
+        # Executors keep their consumers from cycle to cycle under a name that stays the same. With
+        # the topic's id in it they never serve what they had buffered of a deleted topic.
+        "kafka.group.id": f"{group}.spark.{topic.id}",
+        "kafkaConsumer.pollTimeoutMs": str(POLL),
+    }
+    return spark.read.format("kafka").options(**options).load()
+
+
+def _offsets(topic: Topic, offsets: Mapping[int, int]) -> str:
+    return json.dumps({topic.name: {str(p): offset for p, offset in sorted(offsets.items())}})

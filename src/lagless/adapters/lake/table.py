@@ -1,0 +1,310 @@
+"""One table's log, through delta-rs: claim, look and commit.
+
+Invariants
+ 1. The log is the truth: the version of "group/topic/topic id/partition" is the next offset, and
+    that of ".../owner" the generation under which it is read. No offset is carried in memory from
+    one cycle to the next.
+ 2. delta-rs refuses a commit whose ids another commit has touched since the snapshot that the
+    handle holds. It compares snapshots, not versions: so a commit is made on the very handle that
+    the look was made on, never updated in between.
+ 3. A claim touches the ids without files: it refuses what the old owner has in flight, and every
+    later look of the old owner finds a higher generation.
+ 4. After a refusal or any exception the table is looked at first: the commit may have landed.
+ 5. A file is deleted only if a fresh snapshot does not list it; when in doubt vacuum will.
+
+One handle per topic and table, used by one thread at a time.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from lagless.adapters.lake import identities, logs
+from lagless.adapters.lake.statistics import File
+from lagless.errors import ClaimLost, TryAgain
+from lagless.ports import Position, Topic
+
+ATTEMPTS = 20
+"""How often a claim or a commit is made anew before it counts as passing trouble."""
+SHORTEN_EVERY = 200
+"""Commits between two looks at the length of the log."""
+log = logging.getLogger("lagless.lake")
+
+TROUBLES = (DeltaError, OSError)
+"""What delta-rs raises; any of them may come after the commit has landed."""
+
+
+class Table:
+    """A topic's end of a Delta table."""
+
+    def __init__(
+        self, path: Path, group: str, topic: Topic, columns: pa.Schema, retention_hours: float = 24
+    ) -> None:
+        self.path = path
+        self.topic = topic
+        self._group = group
+        self._columns = columns
+        self._retention = retention_hours
+        self._opened: DeltaTable | None = None
+        self._commits = 0
+
+    # ------------------------------------------------------------------ the table itself
+
+    def exists(self) -> bool:
+        """Say whether the table is there."""
+        return DeltaTable.is_deltatable(str(self.path))
+
+    def open(self) -> DeltaTable:
+        """Give the handle; create the table with its first columns if it is not there."""
+        if self._opened is None:
+            try:
+                if not self.exists():
+                    self._create()
+                self._opened = DeltaTable(str(self.path))
+            except TROUBLES as error:
+                raise TryAgain(f"the table {self.path} cannot be opened: {error}") from error
+        return self._opened
+
+    def _create(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        seconds = round(self._retention * 3600)
+        try:
+            DeltaTable.create(
+                str(self.path),
+                Schema.from_arrow(self._columns),
+                mode="error",
+                # Never delta.setTransactionRetentionDuration: offsets would vanish.
+                configuration={
+                    "delta.logRetentionDuration": f"interval {seconds} seconds",
+                    "delta.enableExpiredLogCleanup": "true",
+                },
+            )
+        except TROUBLES:
+            if not self.exists():  # else another consumer was first
+                raise
+
+    def update(self) -> DeltaTable:
+        """Bring the handle up to the newest version of the table."""
+        handle = self.open()
+        try:
+            handle.update_incremental()
+        except TROUBLES:
+            # The log may have been cleaned past this handle: only a new one can tell.
+            self._opened = None
+            handle = self.open()
+        return handle
+
+    def lists(self, files: Collection[File]) -> bool:
+        """Say whether the handle's snapshot holds all of these files."""
+        listed = {Path(unquote(uri.removeprefix("file://"))) for uri in self.open().file_uris()}
+        return all(one.path.absolute() in listed for one in files)
+
+    # ------------------------------------------------------------------ claim, look, commit
+
+    def claim(
+        self,
+        partitions: Collection[int],
+        generation: int | None,
+        first: Callable[[], Mapping[int, int]],
+        earliest: Mapping[int, int],
+    ) -> dict[int, int]:
+        """Take partitions over; see ports.Tables.claim."""
+        trouble: Exception | None = None
+        for attempt in range(ATTEMPTS):
+            self.update()
+            owners = {p: self._version(self._owner(p)) or 0 for p in partitions}
+            if generation is None:
+                granted = {p: owner + 1 for p, owner in owners.items()}
+            else:
+                granted = dict.fromkeys(partitions, generation)
+            newer = {p: owner for p, owner in owners.items() if owner > granted[p]}
+            if newer:
+                raise self._lost(newer)
+            versions = self._beginnings(partitions, first, earliest)
+            versions |= {self._owner(p): granted[p] for p in partitions}
+            try:
+                self._write((), versions)
+            except TROUBLES as error:
+                trouble = error
+                time.sleep(0.01 * attempt)
+                continue
+            self.update()
+            return granted
+        raise TryAgain(f"{self.path}: the claim was not accepted: {trouble}") from trouble
+
+    def _beginnings(
+        self,
+        partitions: Collection[int],
+        first: Callable[[], Mapping[int, int]],
+        earliest: Mapping[int, int],
+    ) -> dict[str, int]:
+        """Give every claimed partition's offset as it is, or where to begin."""
+        marker = identities.marker(self._group, self.topic.name)
+        begin: dict[int, int] = {}
+        versions: dict[str, int] = {}
+        if self._version(marker) is None:
+            # All partitions at once: whoever claims the others must not begin at the earliest.
+            begin = dict(first())
+            versions[marker] = 1
+        for p in {*partitions, *begin}:
+            known = self._version(self._place(p))
+            if known is not None and p not in partitions:
+                continue
+            versions[self._place(p)] = begin.get(p, earliest.get(p, 0)) if known is None else known
+        return versions
+
+    def look(self, partitions: Collection[int]) -> dict[int, Position]:
+        """Give the positions as they are now, and let the handle stand there."""
+        self.update()
+        return self.positions(partitions)
+
+    def positions(self, partitions: Collection[int]) -> dict[int, Position]:
+        """Give the positions that the handle knows, without another look."""
+        return {
+            p: Position(self._version(self._place(p)) or 0, self._version(self._owner(p)) or 0)
+            for p in partitions
+        }
+
+    def commit(
+        self,
+        files: Sequence[File],
+        read_from: Mapping[int, int],
+        read_to: Mapping[int, int],
+        generations: Mapping[int, int],
+        check: Callable[[], None] = lambda: None,
+        note: Mapping[str, object] | None = None,
+    ) -> bool:
+        """Add files together with the new offsets, and say whether they landed.
+
+        False: the table had moved on by itself, and reading goes on from what it says. ClaimLost:
+        another consumer owns some of the partitions. TryAgain: nobody can say yet. `check` raises
+        when the commit must not happen any more: the deadline is over or the topic another one.
+        """
+        before = {p: Position(read_from[p], generations[p]) for p in read_from}
+        after = {p: Position(read_to[p], generations[p]) for p in read_from}
+        # 1. On the handle of the look, without updating it: is this where reading began?
+        found = self.positions(read_from)
+        trouble: Exception | None = None
+        for attempt in range(ATTEMPTS):
+            if found != before:
+                break
+            # 2. Past its deadline a cycle never commits.
+            check()
+            # 3. Files, offsets and owners in one commit.
+            try:
+                self._write(files, self._entries(after), note)
+                self._count()
+                # 4. create_write_transaction leaves the handle where it was.
+                self.update()
+                return True
+            except TROUBLES as error:
+                trouble = error
+            # 5. Look before anything else: the commit may have landed all the same.
+            time.sleep(0.01 * attempt)
+            self._opened = None
+            found = self.look(read_from)
+            if found == after and self.lists(files):
+                return True
+        return self._settle(files, before, found, generations, trouble)
+
+    def _settle(
+        self,
+        files: Sequence[File],
+        before: Mapping[int, Position],
+        found: Mapping[int, Position],
+        generations: Mapping[int, int],
+        trouble: Exception | None,
+    ) -> bool:
+        """Decide what follows when a commit did not come about."""
+        if found == before:
+            raise TryAgain(f"{self.path}: the commit was not accepted: {trouble}") from trouble
+        # 6. Not listed by a snapshot that is newer than the refusal: nobody needs them.
+        found = self.look(generations)
+        self.discard(files)
+        taken = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
+        if taken:
+            raise self._lost(taken)
+        log.info("%s: the table had moved on, reading goes on from it", self.path)
+        return False
+
+    def discard(self, files: Sequence[File]) -> None:
+        """Delete files that the table does not list."""
+        try:
+            if any(self.lists([one]) for one in files):
+                return
+        except (TryAgain, *TROUBLES):
+            return  # in doubt they are left to vacuum
+        for one in files:
+            one.path.unlink(missing_ok=True)
+
+    # ------------------------------------------------------------------ words of delta-rs
+
+    def version(self, name: str) -> int | None:
+        """Give the version of an app transaction, as the handle knows it."""
+        return self._version(name)
+
+    def _version(self, name: str) -> int | None:
+        found = self.open().transaction_version(name)
+        return None if found is None else int(found)
+
+    def _place(self, partition: int) -> str:
+        return identities.place(self._group, self.topic, partition)
+
+    def _owner(self, partition: int) -> str:
+        return identities.owner(self._group, self.topic, partition)
+
+    def _entries(self, positions: Mapping[int, Position]) -> dict[str, int]:
+        entries = {self._place(p): at.offset for p, at in positions.items()}
+        return entries | {self._owner(p): at.owner for p, at in positions.items()}
+
+    def _write(
+        self,
+        files: Sequence[File],
+        versions: Mapping[str, int],
+        note: Mapping[str, object] | None = None,
+    ) -> None:
+        handle = self.open()
+        adds: list[AddAction | RemoveAction] = [
+            AddAction(
+                one.path.relative_to(self.path).as_posix(),
+                one.size,
+                {},
+                int(time.time() * 1000),
+                True,
+                one.statistics,
+            )
+            for one in files
+        ]
+        handle.create_write_transaction(
+            adds,
+            "append",
+            handle.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata=None if note is None else {"lagless": dict(note)},
+                # No last_updated: entries with one can expire.
+                app_transactions=[Transaction(name, v) for name, v in versions.items()],
+            ),
+        )
+
+    def _count(self) -> None:
+        """Shorten the log from time to time: every commit lists it."""
+        self._commits += 1
+        if self._commits % SHORTEN_EVERY == 0:
+            try:
+                logs.shorten(self.path)
+            except OSError as error:
+                log.warning("%s: old entries of the log were not deleted: %s", self.path, error)
+
+    def _lost(self, owners: Mapping[int, int]) -> ClaimLost:
+        owner = max(owners.values())
+        names = ", ".join(f"{self.topic.name}:{p}" for p in sorted(owners))
+        return ClaimLost(
+            f"{names}: claimed by another consumer under generation {owner}", owners, owner
+        )

@@ -1,0 +1,90 @@
+"""The commands of the data plane."""
+
+import logging
+import os
+import signal
+import sys
+from dataclasses import asdict
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lagless.cli import config, output
+from lagless.errors import LaglessError, WrongInput
+
+if TYPE_CHECKING:
+    from lagless.model import TopicPartition
+
+Assign = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assign",
+        metavar="TOPIC:0,1,2",
+        help="Read these partitions, by hand and without a controller; may be repeated.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands of this theme on the app."""
+    app.command("consumer")(consumer)
+
+
+def consumer(
+    number: Annotated[int, typer.Argument(metavar="N", min=1, help="The consumer's number.")],
+    file: config.Config = config.DEFAULT,
+    assign: Assign = None,
+    overrides: config.Set = None,
+    json: output.Json = False,
+) -> None:
+    """Read partitions into the lake, each record exactly once, until SIGTERM or Ctrl-C."""
+    settings = config.settings(file, overrides)
+    partitions = [p for text in assign or () for p in parse(text)]
+    ending = Event()
+    for signalled in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signalled, lambda *_: ending.set())
+    logging.basicConfig(
+        level=os.environ.get("LAGLESS_LOG", "INFO"),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    for noisy in ("py4j", "pyspark", "SQLQueryContextLogger"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    from lagless.wiring import consumer as wiring
+
+    status = 0
+    try:
+        outcome = wiring.run(
+            settings,
+            number,
+            partitions,
+            ending,
+            lambda words: output.notes.print(words, markup=False),
+        )
+        output.show(
+            asdict(outcome),
+            json,
+            lambda: print(
+                f"{outcome.records} records in {outcome.cycles} cycles, "
+                f"{outcome.rejected} rejected, {outcome.gone} gone"
+            ),
+        )
+    except LaglessError as error:
+        output.complain(str(error))
+        status = 2 if isinstance(error, WrongInput) else 1
+    # A call to Spark that never returns would keep Python from ending in order.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def parse(text: str) -> "list[TopicPartition]":
+    """Read TOPIC:0,1,2."""
+    from lagless.model import TopicPartition
+
+    topic, sign, numbers = text.rpartition(":")
+    parts = [part.strip() for part in numbers.split(",")]
+    if not sign or not topic or not all(part.isdigit() for part in parts):
+        raise WrongInput(f"--assign {text}: should be TOPIC:0,1,2")
+    return [TopicPartition(topic, int(part)) for part in parts]
