@@ -166,16 +166,6 @@ class State:
         """Give the state with this member in it."""
         return replace(self, members={**self.members, member.consumer: member})
 
-    @property
-    def blocked(self) -> frozenset[Consumer]:
-        """The numbers that cannot be given to a new consumer: another start of theirs exists."""
-        return frozenset(
-            n
-            for n, instance in (self.instances or {}).items()
-            if n not in self.team
-            and (n not in self.members or not is_of(self.members[n], instance))
-        )
-
 
 def is_of(member: Member, instance: Instance) -> bool:
     """Say whether the member's incarnation is what the provisioner sees."""
@@ -193,7 +183,7 @@ def begin(persisted: ControllerState | None, at: float) -> State:
         began_at=at,
         hearing_since=at,
         synchronizing_since=at,
-        knew_nothing=persisted is None,
+        knew_nothing=persisted is None or persisted.strangers,
     )
     if persisted is None:
         return state
@@ -222,6 +212,7 @@ def persisted(state: State, group: str) -> ControllerState:
         team=tuple(sorted(state.team)),
         ended={i: n for i, (n, _) in state.ended.items()},
         target=target,
+        strangers=state.knew_nothing,
         at=state.at,
     )
 
@@ -231,6 +222,7 @@ def must_persist(before: State, after: State) -> bool:
     return (
         before.generation != after.generation
         or before.team != after.team
+        or before.knew_nothing != after.knew_nothing
         or before.ended is not after.ended
         or before.target is not after.target
         or (

@@ -104,7 +104,19 @@ def listed(state: State, instances: Iterable[Instance]) -> State:
         trouble = why_gone(state, member)
         if trouble:
             state = lose(state, n, trouble)
+        elif is_stray(state, member):
+            over = {**state.ended, member.successor: (n, state.at)}
+            state = replace(state.with_member(replace(member, successor="")), ended=over)
     return state
+
+
+def is_stray(state: State, member: Member) -> bool:
+    """Say whether another incarnation of a number speaks that cannot be what was started last."""
+    instance = (state.instances or {}).get(member.consumer)
+    births = messages.birth(member.incarnation), messages.birth(member.successor)
+    return (
+        bool(member.successor) and instance is not None and births[1] != instance.birth == births[0]
+    )
 
 
 def why_gone(state: State, member: Member) -> str:

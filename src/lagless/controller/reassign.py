@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lagless.controller import sentinel
+from lagless.controller import facts, sentinel
 from lagless.controller.facts import Policy, State
 from lagless.model import Assignment, Consumer, TopicPartition
 
@@ -167,12 +167,22 @@ def spares(state: State, used: frozenset[Consumer]) -> Iterator[Consumer]:
     """Give numbers for consumers: who is there and idle, who is about to be, who can be started."""
     mine = [*sorted(state.members), *sorted(state.team - state.members.keys())]
     yield from (n for n in mine if n not in used)
-    blocked = state.blocked | used | set(mine)
+    taken = blocked(state) | used | set(mine)
     n = 0
     while True:
         n += 1
-        if n not in blocked:
+        if n not in taken:
             yield n
+
+
+def blocked(state: State) -> frozenset[Consumer]:
+    """Give the numbers under which something else still runs (rule 12)."""
+    return frozenset(
+        n
+        for n, instance in (state.instances or {}).items()
+        if n not in state.team
+        and (n not in state.members or not facts.is_of(state.members[n], instance))
+    )
 
 
 def _oversize(weight: Mapping[TopicPartition, float], policy: Policy) -> list[str]:

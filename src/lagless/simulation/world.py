@@ -29,15 +29,11 @@ from lagless.model import Consumer, TopicPartition
 from lagless.ports import Post
 from lagless.simulation.world_consumer import MemoryConsumer, born
 from lagless.simulation.world_lake import MemoryLake
-from lagless.simulation.world_provisioner import MemoryProvisioner
+from lagless.simulation.world_provisioner import MemoryProvisioner, Violation
 
 
 class Killed(BaseException):
     """The controller's process ends in the middle of whatever it does."""
-
-
-class Violation(AssertionError):
-    """The world saw what must never be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +232,7 @@ class World:
             self.at + ready_after,
         )
         process.heard_at = self.at
+        process.well = ready_after < self.policy.start_deadline
         self.processes.append(process)
         self.later(0.1, lambda: self._beat(process))
         self.later(ready_after, lambda: self._cycle(process))
@@ -296,6 +293,16 @@ class World:
                     )
         if self.lake.faults:
             raise Violation(self.lake.faults[0])
+
+    def check_ended(self, before: ControllerState | None, after: ControllerState) -> None:
+        """See that nobody who does well and has work is given up."""
+        new = after.ended.keys() - (before.ended.keys() if before is not None else ())
+        for process in self.processes:
+            if process.incarnation in new and process.alive and process.well and process.state.held:
+                raise Violation(
+                    f"{process.incarnation} of {process.consumer} does well and was given up "
+                    f"at {self.at:.1f}"
+                )
 
     def unsettled(self) -> str:
         """Say what is not as it should be at rest; "" if all is well."""
@@ -360,6 +367,7 @@ class MemoryMailbox:
         if world.at < world.out_until:
             raise TryAgain("the broker is away")
         if state is not None:
+            world.check_ended(world.persisted, state)
             world.persisted = state
         world.decisions += [one for one in log if isinstance(one, Decision)]
         world.orders += orders

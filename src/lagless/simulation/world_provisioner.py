@@ -11,6 +11,10 @@ from lagless.ports import Instance
 from lagless.simulation.world_consumer import MemoryConsumer
 
 
+class Violation(AssertionError):
+    """The world saw what must never be."""
+
+
 class Surroundings(Protocol):
     """What the provisioner needs of its world."""
 
@@ -94,6 +98,7 @@ class MemoryProvisioner:
                 continue
             if incarnation and messages.birth(incarnation) != slot.birth:
                 continue
+            self.check(n, slot)
             slot.phase = "deleting"
             self.world.later(self.deleting_seconds, _End(self, n, slot))
 
@@ -109,6 +114,12 @@ class MemoryProvisioner:
             Instance(n, slot.phase, slot.created_at, birth=slot.birth)
             for n, slot in sorted(self.slots.items())
         ]
+
+    def check(self, consumer: Consumer, slot: _Slot) -> None:
+        """See that nobody who does well and has work is deleted."""
+        process = slot.process
+        if process is not None and process.alive and process.well and process.state.held:
+            raise Violation(f"consumer {consumer} does well and is deleted at {self.world.at:.1f}")
 
     def again(self, last: int) -> None:
         """Do once more what was asked for last: the late hand of a controller that was replaced."""

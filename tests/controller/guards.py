@@ -1,0 +1,223 @@
+"""Take each guard out once, and see that some history goes wrong without it.
+
+As a command: python -m tests.controller.guards [NAME…]
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lagless.consumer import machine as consumer
+from lagless.controller import facts, machine, membership, migration, reassign
+from lagless.simulation import world, world_lake
+from tests.controller import histories
+
+Patch = tuple[Any, str, Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A line that keeps the group safe or alive, and what the code does without it."""
+
+    name: str
+    rule: str
+    patches: tuple[Patch, ...]
+
+
+def _older_orders_count(state: consumer.State, order: Any) -> bool:
+    return bool(order.consumer == state.consumer and order.incarnation in ("", state.incarnation))
+
+
+def _other_incarnations_count(state: consumer.State, order: Any) -> bool:
+    return bool(order.consumer == state.consumer and order.generation >= state.highest)
+
+
+_take = consumer._take
+
+
+def _wanted_stays(state: consumer.State, order: Any) -> consumer.State:
+    after = _take(state, order)
+    if order.generation > state.highest and order.kind != "retire":
+        named = {(t, n) for t, n in order.partitions} if order.kind == "stop" else set()
+        kept = {p: g for p, g in state.wanted.items() if (p.topic, p.partition) not in named}
+        return replace(after, wanted={**kept, **after.wanted})
+    return after
+
+
+_claim = world_lake.MemoryLake.claim
+
+
+def _claim_nothing(self: world_lake.MemoryLake, partitions: Any, generation: int) -> None:
+    for p in partitions:
+        self._row(p).owner = max(self._row(p).owner, generation)
+
+
+def _no_generation(state: facts.State, policy: facts.Policy) -> machine.Turn:
+    turn = _reassign(state, policy)
+    same = replace(turn.state, generation=state.generation)
+    return replace(turn, state=same)
+
+
+_reassign = machine._reassign
+
+
+def _lose_nobody(state: facts.State, member: facts.Member, policy: facts.Policy) -> str:
+    return ""
+
+
+_why_lost = membership.why_lost
+
+
+def _lose_those_who_wait(state: facts.State, member: facts.Member, policy: facts.Policy) -> str:
+    return _why_lost(state, replace(member, last=None), policy) or (
+        "waits" if member.cycle_age > policy.cycle_deadline else ""
+    )
+
+
+_orders = migration.orders
+
+
+def _send_once(asked: Any, kind: str, state: facts.State, policy: facts.Policy) -> bool:
+    return asked is None or asked.kind != kind or asked.generation != state.generation
+
+
+GUARDS = (
+    Guard(
+        "a start waits for the stop's receipt",
+        "machine 5",
+        ((migration, "is_free", lambda others: True),),
+    ),
+    Guard(
+        "a stop is confirmed under its generation",
+        "machine 6",
+        (
+            (
+                membership,
+                "is_confirmed",
+                lambda asked, held, highest: (
+                    (held == asked.generation) if asked.kind == "start" else held is None
+                ),
+            ),
+        ),
+    ),
+    Guard("late news is no news", "machine 7", ((membership, "is_news", lambda m, x: True),)),
+    Guard("orders are repeated", "machine 8", ((migration, "_is_due", _send_once),)),
+    Guard(
+        "a contradiction synchronizes",
+        "machine 9",
+        ((membership, "contradiction", lambda *_: ""),),
+    ),
+    Guard(
+        "nothing moves before all have reported",
+        "machine 9",
+        ((machine, "has_reported", lambda member, state: True),),
+    ),
+    Guard(
+        "a change of mind is a new generation",
+        "machine 3",
+        (),
+    ),
+    Guard(
+        "silence counts only while the mailbox is heard",
+        "machine 10",
+        ((machine, "is_break", lambda *_: False),),
+    ),
+    Guard("who waits is not lost", "machine 11", ((membership, "why_lost", _lose_those_who_wait),)),
+    Guard("the silent are lost", "Lost consumers", ((membership, "why_lost", _lose_nobody),)),
+    Guard(
+        "an incarnation that is over is not heard",
+        "machine 4",
+        ((membership, "is_over", lambda *_: False),),
+    ),
+    Guard(
+        "a consumer with work is not deleted",
+        "machine 15",
+        ((machine, "may_delete", lambda member: True),),
+    ),
+    Guard(
+        "a number waits until what ran under it is gone",
+        "machine 12",
+        ((reassign, "blocked", lambda state: frozenset()),),
+    ),
+    Guard(
+        "what is decided is persisted",
+        "machine 3",
+        ((facts, "must_persist", lambda before, after: False),),
+    ),
+    Guard(
+        "who never starts is given up",
+        "deadlines",
+        ((membership, "why_not_ready", lambda *_: ""),),
+    ),
+    Guard("older orders are ignored", "consumer 2", ((consumer, "_is_mine", _older_orders_count),)),
+    Guard(
+        "orders for other incarnations are ignored",
+        "consumer 1",
+        ((consumer, "_is_mine", _other_incarnations_count),),
+    ),
+    Guard(
+        "what older orders wanted is dropped", "consumer 3", ((consumer, "_take", _wanted_stays),)
+    ),
+    Guard(
+        "a claim refuses what is in flight",
+        "Exactly once 0",
+        ((world_lake.MemoryLake, "claim", _claim_nothing),),
+    ),
+    Guard(
+        "the lake compares before it sets",
+        "Exactly once 4",
+        ((world_lake.MemoryLake, "refuses", lambda *_: False),),
+    ),
+)
+
+
+@contextmanager
+def without(guard: Guard) -> Iterator[None]:
+    """Run the block without a guard."""
+    kept = [(place, name, getattr(place, name)) for place, name, _ in guard.patches]
+    for place, name, instead in guard.patches:
+        setattr(place, name, instead)
+    phases = dict(machine._PHASES)
+    if not guard.patches:
+        machine._PHASES[facts.Phase.REASSIGN] = _no_generation
+    try:
+        yield
+    finally:
+        for place, name, before in kept:
+            setattr(place, name, before)
+        machine._PHASES.update(phases)
+
+
+def search(guard: Guard, seconds: float) -> tuple[int, str]:
+    """Look for a history that goes wrong without the guard; give how many it took, and what."""
+    began = time.monotonic()
+    seed = 0
+    with without(guard):
+        while time.monotonic() - began < seconds:
+            try:
+                histories.run(histories.draw(seed))
+            except (world.Violation, AssertionError) as wrong:
+                return seed + 1, str(wrong)
+            seed += 1
+    return seed, ""
+
+
+def main(names: Sequence[str]) -> int:
+    """Search for every guard, or for those named."""
+    logging.disable()
+    alone = 0
+    for guard in GUARDS:
+        if names and guard.name not in names:
+            continue
+        count, wrong = search(guard, 60)
+        alone += not wrong
+        print(f"{guard.name}: {wrong or 'NOTHING WENT WRONG'} ({count} histories)", flush=True)
+    return 1 if alone else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
