@@ -22,6 +22,10 @@ from lagless.errors import GiveUp, WrongInput
 MODEST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 """Flags for a quick start and little memory; the broker's work is copying bytes."""
 
+ATTEMPTS = 3
+OWN = ("PLAINTEXT://", "CONTROLLER://")
+"""The listeners that every embedded broker has."""
+
 
 class Broker:
     """A broker that runs between entering and leaving, and no longer than this process.
@@ -79,7 +83,6 @@ class Broker:
         self._lock = _lock(self.data_dir)
         try:
             self._launch()
-            _await_answer(self._running(), self.log, self.port, self._deadline)
         except BaseException:
             self._end(signal.SIGKILL)
             raise
@@ -126,15 +129,29 @@ class Broker:
             *("-cp", jars.classpath("broker")),
         ]
         logs = self.data_dir / "data"
-        self.listeners, properties = configure(logs, self._port, self._settings)
         config = self.data_dir / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        if not (logs / "meta.properties").exists():
-            _format(command, config, self.log)
-        assert self._lock is not None
-        self._process = lifetimes.bear(
-            [*command, "kafka.Kafka", config], self.log, keep=[self._lock.fileno()]
-        )
+        for attempt in range(ATTEMPTS):
+            spoken = self.log.stat().st_size if self.log.exists() else 0
+            self.listeners, properties = configure(logs, self._port, self._settings)
+            config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+            if not (logs / "meta.properties").exists():
+                _format(command, config, self.log)
+            assert self._lock is not None
+            self._process = lifetimes.bear(
+                [*command, "kafka.Kafka", config], self.log, keep=[self._lock.fileno()]
+            )
+            try:
+                _await_answer(self._process, self.log, self.port, self._deadline)
+                # Started again, it listens where its clients know it.
+                added = [it for it in properties["listeners"].split(",") if not it.startswith(OWN)]
+                self._settings["listeners"] = ",".join(added)
+                return
+            except GiveUp:
+                said = self.log.read_bytes()[spoken:]
+                if b"Address already in use" not in said or attempt == ATTEMPTS - 1:
+                    raise
+                # Another process took a port between its choice and its use: choose again.
+                lifetimes.end(self._process)
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -206,7 +223,7 @@ def _listeners(text: str, key: str) -> dict[str, str]:
         name, separator, address = entry.partition("://")
         if not separator or not address.rpartition(":")[2].isdigit():
             raise WrongInput(f"{key} has {entry!r}: write NAME://HOST:PORT, with port 0 for any")
-        if name in ("PLAINTEXT", "CONTROLLER"):
+        if f"{name}://" in OWN:
             raise WrongInput(f"{key} has {entry!r}: that name is the embedded broker's own")
         found[name] = address
     return found

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lagless import extras
+from lagless.embedded import distribution, java, tuning
 from lagless.embedded import jars as parts
-from lagless.embedded import java, tuning
 from lagless.errors import WrongSettings
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def _open(url: str, conf: Mapping[str, str], jars: Iterable[Path] | None) -> "Sp
                     "set it where that server is started"
                 ) from error
         return spark
+    distribution.home()
     java.find_for_spark()
     folder = Path(tempfile.mkdtemp(prefix="lagless-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
