@@ -163,7 +163,19 @@ class Table:
     def look(self, partitions: Collection[int]) -> dict[int, Position]:
         """Give the positions as they are now, and let the handle stand there."""
         self.update()
-        return self.positions(partitions)
+        try:
+            return self.positions(partitions)
+        except TROUBLES:
+            return self._look_afresh(partitions)
+
+    def _look_afresh(self, partitions: Collection[int]) -> dict[int, Position]:
+        """Look with a new handle: the log may have been shortened past the old one."""
+        self._opened = None
+        try:
+            return self.positions(partitions)
+        except TROUBLES as error:
+            self._opened = None
+            raise TryAgain(f"{self.path}: the log cannot be read: {error}") from error
 
     def positions(self, partitions: Collection[int]) -> dict[int, Position]:
         """Give the positions that the handle knows, without another look."""
@@ -190,8 +202,11 @@ class Table:
         before = {p: Position(read_from[p], generations[p]) for p in read_from}
         after = {p: Position(read_to[p], generations[p]) for p in read_from}
         # 1. On the handle of the look, without updating it: is this where reading began?
-        found = self.positions(read_from)
         trouble: Exception | None = None
+        try:
+            found = self.positions(read_from)
+        except TROUBLES:
+            found = self._look_afresh(read_from)
         for attempt in range(ATTEMPTS):
             if found != before:
                 break
@@ -208,8 +223,7 @@ class Table:
                 trouble = error
             # 5. Look before anything else: the commit may have landed all the same.
             time.sleep(0.01 * attempt)
-            self._opened = None
-            found = self.look(read_from)
+            found = self._look_afresh(read_from)
             if found == after and self.lists(files):
                 return True
         return self._settle(files, before, found, generations, trouble)

@@ -1,0 +1,260 @@
+"""Exactly once: each step of claim, look and commit, with a test that fails without it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from lagless.adapters.lake import columns, logs
+from lagless.adapters.lake.statistics import File
+from lagless.adapters.lake.table import Table
+from lagless.errors import ClaimLost, TryAgain
+from lagless.ports import Position, Topic
+from tests.lake.files import TOPIC, claimed, offsets, table, written
+
+
+def test_files_and_offsets_land_together(tmp_path: Path) -> None:
+    one = claimed(tmp_path, 7)
+    assert one.look([0]) == {0: Position(0, 7)}
+    assert one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 7})
+    assert table(tmp_path).look([0]) == {0: Position(5, 7)}
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_a_claim_refuses_what_the_old_owner_has_in_flight(tmp_path: Path) -> None:
+    old = claimed(tmp_path, 1)
+    old.look([0])
+    file = written(tmp_path, 0, 0, 5)
+    claimed(tmp_path, 2)
+    with pytest.raises(ClaimLost) as lost:
+        old.commit([file], {0: 0}, {0: 5}, {0: 1})
+    assert (lost.value.partitions, lost.value.owner) == ({0}, 2)
+    assert offsets(tmp_path) == []
+    assert not file.path.exists()
+
+
+def test_a_claim_says_so_even_if_nothing_else_changed(tmp_path: Path) -> None:
+    """Touch the ids although their versions stay: else the commit in flight would land."""
+    old = claimed(tmp_path, 1)
+    new = claimed(tmp_path, 2)
+    assert new.look([0]) == {0: Position(0, 2)}
+    assert old.look([0]) == {0: Position(0, 2)}
+
+
+def test_an_older_order_cannot_claim(tmp_path: Path) -> None:
+    claimed(tmp_path, 5)
+    with pytest.raises(ClaimLost) as lost:
+        table(tmp_path).claim([0], 4, dict, {})
+    assert lost.value.owner == 5
+
+
+def test_the_same_order_may_claim_twice(tmp_path: Path) -> None:
+    claimed(tmp_path, 5)
+    assert table(tmp_path).claim([0], 5, dict, {}) == {0: 5}
+
+
+def test_by_hand_the_next_generation_is_taken(tmp_path: Path) -> None:
+    claimed(tmp_path, 5)
+    assert table(tmp_path).claim([0], None, dict, {}) == {0: 6}
+
+
+def test_a_remembered_offset_is_not_committed_on_an_updated_handle(tmp_path: Path) -> None:
+    """delta-rs compares snapshots, not versions: step 1 is what refuses this."""
+    slow, quick = claimed(tmp_path), table(tmp_path)
+    slow.look([0])
+    late = written(tmp_path, 0, 0, 3)
+    quick.look([0])
+    assert quick.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    slow.update()
+    assert not slow.commit([late], {0: 0}, {0: 3}, {0: 1})
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+    assert not late.path.exists()
+
+
+def test_a_commit_on_the_handle_of_the_look_is_refused_when_the_table_moved(tmp_path: Path) -> None:
+    slow, quick = claimed(tmp_path), table(tmp_path)
+    slow.look([0])
+    quick.look([0])
+    assert quick.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    assert not slow.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_past_its_deadline_a_cycle_never_commits(tmp_path: Path) -> None:
+    one = claimed(tmp_path)
+
+    def too_late() -> None:
+        raise TryAgain("too late")
+
+    with pytest.raises(TryAgain, match="too late"):
+        one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1}, too_late)
+    assert offsets(tmp_path) == []
+
+
+def test_the_own_last_commit_does_not_refuse_the_next(tmp_path: Path) -> None:
+    """create_write_transaction leaves the handle behind: step 4 brings it on."""
+    one = claimed(tmp_path)
+    assert one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    assert one.positions([0]) == {0: Position(5, 1)}
+    assert one.commit([written(tmp_path, 0, 5, 6)], {0: 5}, {0: 6}, {0: 1})
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4, 5]
+
+
+Write = Callable[[Sequence[File], Mapping[str, int], Mapping[str, object] | None], None]
+
+
+def failing(
+    monkeypatch: pytest.MonkeyPatch, one: Table, error: Exception, lands: bool
+) -> list[int]:
+    """Let the next write raise, before or after it landed; later ones are as ever."""
+    write: Write = one._write
+    calls: list[int] = []
+
+    def once(*arguments: Any) -> None:
+        calls.append(len(calls))
+        if len(calls) > 1 or lands:
+            write(*arguments)
+        if len(calls) == 1:
+            raise error
+
+    monkeypatch.setattr(one, "_write", once)
+    return calls
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), DeltaError("checkpoint failed")])
+def test_an_exception_after_the_commit_landed_makes_no_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    one = claimed(tmp_path)
+    calls = failing(monkeypatch, one, error, lands=True)
+    assert one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    assert len(calls) == 1
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_a_commit_that_did_not_land_is_made_again_with_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = claimed(tmp_path)
+    calls = failing(monkeypatch, one, OSError("disk full"), lands=False)
+    assert one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    assert len(calls) == 2
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_a_disk_that_stays_full_is_passing_trouble_and_the_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = claimed(tmp_path)
+    file = written(tmp_path, 0, 0, 5)
+
+    def full(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(one, "_write", full)
+    monkeypatch.setattr("lagless.adapters.lake.table.ATTEMPTS", 3)
+    with pytest.raises(TryAgain, match="disk full"):
+        one.commit([file], {0: 0}, {0: 5}, {0: 1})
+    assert file.path.exists()
+    assert offsets(tmp_path) == []
+
+
+def test_new_columns_of_another_do_not_lose_a_commit(tmp_path: Path) -> None:
+    """delta-rs refuses innocent writers with "metadata changed": versions unchanged, once more."""
+    one, other = claimed(tmp_path), table(tmp_path)
+    one.look([0])
+    columns.fit(other, pa.schema([*columns.ALWAYS, ("new", pa.string())]), evolve=True)
+    assert one.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 1})
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_writers_of_other_partitions_are_not_disturbed(tmp_path: Path) -> None:
+    one = claimed(tmp_path, 1, (0, 1))
+    other = table(tmp_path)
+    one.look([0])
+    other.look([1])
+    assert other.commit([written(tmp_path, 1, 0, 2)], {1: 0}, {1: 2}, {1: 1})
+    assert one.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
+    assert (offsets(tmp_path, 0), offsets(tmp_path, 1)) == ([0, 1, 2], [0, 1])
+
+
+def test_one_lost_partition_refuses_the_whole_commit(tmp_path: Path) -> None:
+    one = claimed(tmp_path, 1, (0, 1))
+    one.look([0, 1])
+    table(tmp_path).claim([1], 2, dict, {})
+    with pytest.raises(ClaimLost) as lost:
+        one.commit([written(tmp_path, 0, 0, 3)], {0: 0, 1: 0}, {0: 3, 1: 2}, {0: 1, 1: 1})
+    assert lost.value.partitions == {1}
+    assert offsets(tmp_path) == []
+
+
+def test_a_range_without_records_moves_on_without_files(tmp_path: Path) -> None:
+    one = claimed(tmp_path)
+    assert one.commit([], {0: 0}, {0: 9}, {0: 1})
+    assert table(tmp_path).look([0])[0].offset == 9
+
+
+def test_listed_files_are_never_deleted(tmp_path: Path) -> None:
+    one = claimed(tmp_path)
+    file = written(tmp_path, 0, 0, 5)
+    assert one.commit([file], {0: 0}, {0: 5}, {0: 1})
+    one.discard([file])
+    assert file.path.exists()
+
+
+def test_the_first_to_meet_a_topic_says_where_every_partition_begins(tmp_path: Path) -> None:
+    begins = {0: 10, 1: 20, 2: 30}
+    assert table(tmp_path).claim([0], 1, lambda: begins, {0: 0, 1: 0, 2: 0}) == {0: 1}
+    later = table(tmp_path)
+    later.claim([1], 1, lambda: {1: 99}, {1: 0})
+    assert later.look([0, 1, 2]) == {
+        0: Position(10, 1),
+        1: Position(20, 1),
+        2: Position(30, 0),
+    }
+
+
+def test_a_partition_added_later_begins_at_the_earliest(tmp_path: Path) -> None:
+    claimed(tmp_path)
+    later = table(tmp_path)
+    later.claim([7], 1, lambda: {7: 99}, {7: 3})
+    assert later.look([7])[7].offset == 3
+
+
+def test_a_topic_made_anew_does_not_meet_its_old_offsets(tmp_path: Path) -> None:
+    old = claimed(tmp_path)
+    assert old.commit([], {0: 0}, {0: 500}, {0: 1})
+    anew = table(tmp_path, Topic(TOPIC.name, "BBBBBBBBBBBBBBBBBBBBBB"))
+    anew.claim([0], 1, lambda: {0: 99}, {0: 0})
+    assert anew.look([0])[0].offset == 0
+    assert dict(logs.entries(tmp_path))["group/orders/AAAAAAAAAAAAAAAAAAAAAA/0"] == 500
+
+
+def test_entries_are_found_over_checkpoints(tmp_path: Path) -> None:
+    one = claimed(tmp_path)
+    assert one.commit([], {0: 0}, {0: 5}, {0: 1})
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    assert one.commit([], {0: 5}, {0: 6}, {0: 1})
+    assert dict(logs.entries(tmp_path)) == {
+        "group/orders": 1,
+        "group/orders/AAAAAAAAAAAAAAAAAAAAAA/0": 6,
+        "group/orders/AAAAAAAAAAAAAAAAAAAAAA/0/owner": 1,
+    }
+
+
+def test_a_handle_survives_a_log_that_was_shortened_past_it(tmp_path: Path) -> None:
+    behind, busy = claimed(tmp_path, 1, (0, 1)), table(tmp_path)
+    for number in range(30):
+        busy.look([1])
+        assert busy.commit(
+            [written(tmp_path, 1, number, number + 1)], {1: number}, {1: number + 1}, {1: 1}
+        )
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    assert logs.shorten(tmp_path, kept=5, grace=-1) > 10
+    assert behind.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
+    assert offsets(tmp_path) == [0, 1, 2]
+    assert offsets(tmp_path, 1) == list(range(30))
