@@ -9,14 +9,19 @@ measurement to the next is turned into the bytes appended in it, by these rules:
 3. The start moved (retention, deleted records), the leader moved, or the size shrank: the
    end offsets' difference times the bytes per offset seen, but no less than the growth and no more
    than the log holds, as far as that is certain.
-4. A log that shrank in place is being compacted: growth is then only a lower bound, and rule 3
+4. If the start moved, what was deleted had its cost noted when it was appended. Growth plus that
+   is better than rule 3, whose bytes per offset change with batches and compression. But deleted
+   records may leave their bytes behind: then it is the growth alone. Rule 3 says which of both.
+5. A log that shrank in place is being compacted: growth is then only a lower bound, and rule 3
    holds for its steps, with the highest bytes per offset of late instead of their mean.
-5. A log without an answer makes no step: its speed stays, and the next step spans the gap.
+6. A log without an answer makes no step: its speed stays, and the next step spans the gap.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from lagless.model import TopicPartition
 from lagless.ports import LogSize, Measurement
@@ -27,6 +32,10 @@ ABSENCES = 2
 """Measurements in a row that must miss a partition until it counts as gone."""
 HALF_LIFE = 1.0
 """Windows after which a step counts half in the mean of bytes per offset."""
+AGREE = 0.25
+"""By how much rules 3 and 4 may differ and still tell of the same."""
+KNOTS = 16
+"""Places of a log whose cost is noted; of old ones every other is forgotten."""
 COMPACTED = 10.0
 """Windows for which a log that shrank in place counts as compacted, and after which the highest
 bytes per offset seen is forgotten by half."""
@@ -43,6 +52,40 @@ class Reading:
     stale: bool
 
 
+class Knots:
+    """What it had cost to append a log up to some of its offsets: (offset, bytes), ascending."""
+
+    __slots__ = ("_knots",)
+
+    def __init__(self, knots: list[tuple[int, float]]) -> None:
+        self._knots = knots
+
+    def cost(self, begin: int, end: int) -> float:
+        """Give the bytes between two offsets."""
+        return max(0.0, self._up_to(end) - self._up_to(begin))
+
+    def add(self, start: int, end: int, total: float) -> None:
+        """Note the cost up to the log's end, and forget what lies before its start."""
+        knots = self._knots
+        if end <= knots[-1][0]:  # cut off, or nothing new
+            while len(knots) > 1 and knots[-1][0] >= end:
+                knots.pop()
+        knots.append((end, total))
+        while len(knots) > 2 and knots[1][0] <= start:
+            knots.pop(0)
+        if len(knots) > KNOTS:
+            del knots[1 : KNOTS // 2 : 2]
+
+    def _up_to(self, offset: int) -> float:
+        knots = self._knots
+        i = min(max(bisect_left(knots, offset, key=itemgetter(0)), 1), len(knots) - 1)
+        if i == 0:
+            return knots[0][1]
+        (o0, c0), (o1, c1) = knots[i - 1], knots[i]
+        share = (offset - o0) / (o1 - o0) if o1 > o0 else 1.0
+        return c0 + (c1 - c0) * min(max(share, 0.0), 1.0)
+
+
 class _Log:
     """One partition's past: (time, bytes appended since it was first seen), and its last size."""
 
@@ -50,6 +93,7 @@ class _Log:
         "absences",
         "bytes",
         "ceiling",
+        "knots",
         "last",
         "offsets",
         "past",
@@ -61,6 +105,7 @@ class _Log:
     def __init__(self, at: float, size: LogSize) -> None:
         self.past: deque[tuple[float, float]] = deque([(at, 0.0)])
         self.last = size
+        self.knots = Knots([(size.start_offset, -float(size.bytes)), (size.end_offset, 0.0)])
         self.bytes = 0.0
         self.offsets = 0.0
         self.ceiling = 0.0
@@ -97,6 +142,7 @@ class _Log:
         if size.topic_id != before.topic_id:
             self.bytes = self.offsets = self.ceiling = 0.0
             self.shrunk = float("inf")
+            self.knots = Knots([(size.start_offset, self.past[-1][1])])
             appended = float(size.bytes)
         elif in_place and growth >= 0 and not self.compacted:
             appended = float(growth)
@@ -104,12 +150,18 @@ class _Log:
             self._learn(appended, offsets, windows)
         else:
             self.unsure += windows
+            appended = self._bridge(before, size, growth if same_log else 0)
             if in_place and self.compacted:
                 self._raise_ceiling(growth, offsets, windows)
+                appended = self._bridge(before, size, growth)
             elif same_log and not self.compacted:
-                self._learn_density(before, size, windows)
-            appended = self._bridge(before, size, growth if same_log else 0)
-        self._remember(at, appended, window)
+                known = self._settle(before, size, growth, appended)
+                if known is None:
+                    self._learn_density(before, size, windows)
+                else:
+                    appended = known
+                    self._learn(appended, offsets, windows)
+        self._remember(at, size, appended, window)
 
     def _bridge(self, before: LogSize, after: LogSize, growth: int) -> float:
         """Estimate the bytes of a step whose sizes do not tell."""
@@ -121,6 +173,14 @@ class _Log:
         if after.start_offset <= before.end_offset:
             appended = min(appended, float(after.bytes))
         return max(0.0, appended)
+
+    def _settle(self, before: LogSize, after: LogSize, growth: int, bridged: float) -> float | None:
+        """Give the bytes of a step from what its deleted part had cost, or None if unclear."""
+        deleted = self.knots.cost(before.start_offset, after.start_offset)
+        # What came and went within the step was never noted.
+        deleted += max(0, after.start_offset - before.end_offset) * (self.per_offset() or 0.0)
+        nearest = min((growth, growth + deleted), key=lambda known: abs(known - bridged))
+        return nearest if abs(nearest - bridged) <= AGREE * bridged else None
 
     def _learn(self, appended: float, offsets: int, windows: float) -> None:
         if offsets > 0:
@@ -143,9 +203,11 @@ class _Log:
         if offsets > 0:
             self.ceiling = max(self.ceiling, growth / offsets)
 
-    def _remember(self, at: float, appended: float, window: float) -> None:
+    def _remember(self, at: float, size: LogSize, appended: float, window: float) -> None:
         past = self.past
-        past.append((at, past[-1][1] + appended))
+        total = past[-1][1] + appended
+        past.append((at, total))
+        self.knots.add(size.start_offset, size.end_offset, total)
         while len(past) > 2 and past[0][0] < at - window * (1 + LATE):
             past.popleft()
 

@@ -16,6 +16,8 @@ from lagless.settings import KafkaSettings
 
 log = logging.getLogger("lagless.kafka")
 TIMEOUT = 10.0
+SETTLING = 5.0
+"""Seconds that a topic which was just made or grown has to become readable."""
 _PASSING = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TRANSPORT,
@@ -75,11 +77,23 @@ class Reader:
             )
         )
         try:
+            offset = self._settled(start)
             with troubles.translated(f"reading {topic}:{partition}"):
-                self._consumer.assign([Place(topic, partition, self._offset(start))])
+                self._consumer.assign([Place(topic, partition, offset)])
         except BaseException:
             self._consumer.close()
             raise
+
+    def _settled(self, start: Start | int) -> int:
+        deadline = time.monotonic() + SETTLING
+        while True:
+            try:
+                with troubles.translated(f"reading {self.topic}:{self.partition}"):
+                    return self._offset(start)
+            except TryAgain:
+                if time.monotonic() > deadline:
+                    raise
+                self._consumer.poll(0.1)
 
     def _offset(self, start: Start | int) -> int:
         place = Place(self.topic, self.partition)

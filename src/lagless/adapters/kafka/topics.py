@@ -1,5 +1,6 @@
 """The topics that lagless makes for itself, and how the metadata topic grows with the group."""
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -70,6 +71,7 @@ def ensure(settings: Settings, only: Collection[str] | None = None) -> list[str]
         except LaglessError as error:
             if not _exists(error):
                 raise
+    _await(admin, {name: wanted[name].partitions for name in made})
     return made
 
 
@@ -83,7 +85,7 @@ def grow(settings: Settings, consumers: int) -> int:
     count = _partition_counts(admin).get(topic)
     if count is None:
         ensure(settings, only=[topic])
-        count = _partition_counts(admin).get(topic, 0)
+        count = plans(settings)[topic].partitions
     if count > consumers:
         return count
     wanted = max(consumers + 1, 2 * count - 1)
@@ -97,13 +99,30 @@ def grow(settings: Settings, consumers: int) -> int:
         if count > consumers:
             return count
         raise
+    _await(admin, {topic: wanted})
     return wanted
 
 
-def _partition_counts(admin: AdminClient) -> dict[str, int]:
+def _await(admin: AdminClient, wanted: Mapping[str, int]) -> None:
+    """Wait until brokers know what the cluster has agreed to make, and lead it."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        led = _partition_counts(admin, led=True)
+        if all(led.get(name, 0) >= count for name, count in wanted.items()):
+            return
+        if time.monotonic() > deadline:
+            raise TryAgain(f"{', '.join(wanted)}: made, but not there within {TIMEOUT:g} s")
+        time.sleep(0.1)
+
+
+def _partition_counts(admin: AdminClient, led: bool = False) -> dict[str, int]:
     with troubles.translated("Kafka's topics cannot be listed"):
         topics = admin.list_topics(timeout=TIMEOUT).topics
-    return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+    return {
+        name: sum(partition.leader >= 0 or not led for partition in topic.partitions.values())
+        for name, topic in topics.items()
+        if topic.error is None
+    }
 
 
 def _exists(error: Exception) -> bool:
