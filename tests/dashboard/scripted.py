@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--live", action="store_true")
     given = parser.parse_args()
-    knobs = plays.settings(heartbeat=1, lost_after=8)
+    knobs = plays.settings(heartbeat=1, lost_after=60)
     group = plays.Group(knobs)
     source = Handed(plays.past(group, time.time(), given.past) if given.past else ())
     target, rest = (alive, (source, group)) if given.live else (listen, (source,))

@@ -74,7 +74,7 @@ class Page:
         with ui.element("header").classes("top"):
             with ui.element("div").classes("brand"):
                 text("h1", "lagless")
-                text("span", self._desk.settings.group).classes("group")
+                text("span", self._desk.settings.group).classes("who")
             with ui.element("div").classes("pills").props('role=status aria-label="Connections"'):
                 self._kafka = Pill("Kafka")
                 self._monitor = Pill("Monitor")
@@ -82,7 +82,7 @@ class Page:
             self._button = ui.button(on_click=self._next_theme, color=None).props(
                 'flat round dense icon=brightness_auto aria-label="Theme: auto"'
             )
-        with ui.element("main") as main:
+        with ui.element("div").classes("content") as main:
             self._notices = Markup(classes="notices", props="role=status aria-live=polite")
             self._tiles()
             with ui.element("div").classes("board"):

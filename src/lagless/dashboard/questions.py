@@ -1,11 +1,20 @@
 """The what-if panel: other settings tried on the speeds of now. Nothing is changed by it."""
 
-from nicegui import run, ui
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import TypeVar
+
+from nicegui import ui
 
 from lagless.dashboard import tables, whatif, words
 from lagless.dashboard.desk import Desk
 from lagless.dashboard.panels import Markup, Text
 from lagless.dashboard.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 class Questions:
@@ -59,12 +68,32 @@ class Questions:
             return
         self._asked = asked = object()
         chosen = self._algorithm.value
-        found = await run.io_bound(_all, seen, capacity, slack)
-        if found is None or asked is not self._asked:
-            return  # the page is closed, or somebody typed on meanwhile
+        found = await _aside(lambda: _all(seen, capacity, slack))
+        if asked is not self._asked:
+            return  # somebody typed on meanwhile
         answer = next(one for one in found if one.algorithm == chosen)
         self._answer.show(_sentence(answer, len(seen.bins)))
         self._all.show(tables.answers(found, len(seen.bins), chosen))
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Let a thread do the work, one that is not waited for when the process ends.
+
+    The first packing compiles its kernels, which can take longer than anybody waits for Ctrl-C.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def go() -> None:
+        try:
+            told = partial(done.set_result, work())
+        except Exception as error:
+            told = partial(done.set_exception, error)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(told)
+
+    Thread(target=go, name="what if", daemon=True).start()
+    return await done
 
 
 def _all(seen: Snapshot, capacity: float, slack: float) -> list[whatif.Answer]:

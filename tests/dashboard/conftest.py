@@ -1,0 +1,221 @@
+"""A real browser, and the real page on a source that tests hand messages to."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from lagless.messages import Message
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+    "--hide-scrollbars",
+    "--lang=en",
+)
+PATIENCE = 30.0
+"""Seconds until something that should show on the page must have shown, on a busy machine."""
+T = TypeVar("T")
+
+
+def until(probe: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
+    """Wait until the probe gives something true, and give that."""
+    end = time.monotonic() + patience
+    while True:
+        found = probe()
+        if found:
+            return found
+        assert time.monotonic() < end, f"not within {patience:g} s: {what}"
+        time.sleep(0.1)
+
+
+class Served:
+    """The page, served by a process of its own."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self.log = folder / "page.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("http://127.0.0.1:"), self.log.read_text()
+
+    def hand(self, *messages: Message) -> None:
+        """Hand messages to the page's source."""
+        for message in messages:
+            self._write({"type": type(message).__name__, "message": message.model_dump()})
+
+    def trouble(self, text: str) -> None:
+        """Let the source's connection have a trouble."""
+        self._write({"trouble": text})
+
+    def _write(self, document: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(document) + "\n")
+        self.process.stdin.flush()
+
+    def end(self) -> int:
+        """Ask it to end, as an operator would."""
+        self.process.terminate()
+        return self.process.wait(20)
+
+
+class Browser:
+    """Chromium, with words for what tests look at."""
+
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self.driver = driver
+
+    def open(self, address: str) -> None:
+        """Open the page and wait until it is alive."""
+        self.driver.get(address)
+        until(lambda: self.run("return !!window.did_handshake"), "the page is connected")
+        until(lambda: self.driver.find_elements(By.CSS_SELECTOR, ".chart-bins canvas"), "a chart")
+
+    def run(self, script: str) -> Any:
+        """Run JavaScript in the page."""
+        return self.driver.execute_script(script)
+
+    def text(self, selector: str = "body") -> str:
+        """Give the text of an element, as it is rendered."""
+        return str(self.run(f"return document.querySelector({selector!r})?.innerText || ''"))
+
+    def one(self, selector: str) -> WebElement:
+        """Find an element."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        """Find elements."""
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def blocks(self) -> dict[str, dict[str, float]]:
+        """Give where the blocks are drawn on the canvas at this moment, in pixels."""
+        found = self.run(
+            """
+            const chart = getElement(Number(document.querySelector(".chart-bins").id.slice(1)));
+            if (!chart?.chart) return {};
+            const data = chart.chart.getModel().getSeriesByIndex(1)?.getData();
+            const found = {};
+            for (let i = 0; data && i < data.count(); i++) {
+              const shape = data.getItemGraphicEl(i)?.shape;
+              if (shape) found[data.getName(i)] = {...shape};
+            }
+            return found;
+            """
+        )
+        return dict(found)
+
+    def columns(self) -> dict[str, list[str]]:
+        """Give the names of the blocks by the bin that they are drawn in, left to right."""
+        stacks: dict[int, list[str]] = {}
+        for name, shape in self.blocks().items():
+            stacks.setdefault(round(shape["x"]), []).append(name)
+        return {str(place): sorted(stacks[x]) for place, x in enumerate(sorted(stacks), 1)}
+
+    def size(self, width: int, height: int) -> None:
+        """Be as large as a screen or a phone."""
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+        )
+
+    def prefer(self, **features: str) -> None:
+        """Prefer what a person set in their system."""
+        named = [{"name": name.replace("_", "-"), "value": v} for name, v in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
+
+    def _log(self, name: str) -> list[dict[str, Any]]:
+        return list(self.driver.get_log(name))  # type: ignore[no-untyped-call]  # untyped there
+
+    def complaints(self) -> list[str]:
+        """Give the errors and warnings on the console since the last call."""
+        return [
+            entry["message"]
+            for entry in self._log("browser")
+            if entry["level"] in ("SEVERE", "WARNING")
+        ]
+
+    def requests(self) -> list[str]:
+        """Give the addresses that pages asked for since the last call."""
+        asked = []
+        for entry in self._log("performance"):
+            event = json.loads(entry["message"])["message"]
+            if event["method"] == "Network.requestWillBeSent":
+                asked.append(str(event["params"]["request"]["url"]))
+            elif event["method"] == "Network.webSocketCreated":
+                asked.append(str(event["params"]["url"]))
+        return asked
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """Start one browser for the whole run."""
+    options = Options()
+    options.binary_location = shutil.which("chromium") or ""
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(chromium: webdriver.Chrome) -> Iterator[Browser]:
+    """Give a browser of a desktop's size that ends up with nothing on its console."""
+    one = Browser(chromium)
+    one.size(1400, 1000)
+    one.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
+    chromium.get("about:blank")
+    one.complaints()
+    one.requests()
+    yield one
+    chromium.get("about:blank")
+    complaints = one.complaints()
+    assert not complaints, complaints
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Return a function that serves the page from the scripted source."""
+    started: list[Served] = []
+
+    def start(*arguments: str, module: str = "tests.dashboard.scripted") -> Served:
+        started.append(Served([sys.executable, "-m", module, *arguments], tmp_path))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.terminate()
+        one.process.wait(20)
+        for pipe in (one.process.stdin, one.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.fixture
+def pictures() -> Path | None:
+    """The folder that pictures for the docs go to, if LAGLESS_PICTURES names one."""
+    folder = os.environ.get("LAGLESS_PICTURES")
+    return Path(folder) if folder else None
