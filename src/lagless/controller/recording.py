@@ -1,6 +1,6 @@
 """The record of what the machine was told, so that its decisions can be made again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -59,7 +59,9 @@ def event(group: str, event: Event) -> Told:
     return Told(group=group, event=_EVENTS.dump_python(event, mode="json"), at=event.at)
 
 
-def replay(log: Iterable[Message], pack: Pack, group: str) -> Iterator[Comparison]:
+def replay(
+    log: Iterable[Message], pack_by: Callable[[str], Pack], group: str
+) -> Iterator[Comparison]:
     """Tell the machine again what it was told; give each decision beside the one in the log.
 
     A controller's decisions stand in the log after the events that they follow from.
@@ -76,7 +78,7 @@ def replay(log: Iterable[Message], pack: Pack, group: str) -> Iterator[Compariso
                 for name, x in message.policy.items()
                 if name in _NUMBERS
             }
-            policy = Policy(group=group, pack=pack, **numbers)
+            policy = Policy(group=group, pack=pack_by(message.algorithm), **numbers)
         elif isinstance(message, Told) and state is not None and policy is not None:
             state, given = machine.step(state, _EVENTS.validate_python(message.event), policy)
             made += [one for one in given if isinstance(one, Decision)]
