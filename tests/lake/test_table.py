@@ -32,7 +32,8 @@ def test_a_claim_refuses_what_the_old_owner_has_in_flight(tmp_path: Path) -> Non
     claimed(tmp_path, 2)
     with pytest.raises(ClaimLost) as lost:
         old.commit([file], {0: 0}, {0: 5}, {0: 1})
-    assert (lost.value.partitions, lost.value.owner) == ({0}, 2)
+    assert lost.value.partitions == {0}
+    assert lost.value.owner == 2
     assert offsets(tmp_path) == []
     assert not file.path.exists()
 
@@ -231,7 +232,7 @@ def test_a_topic_made_anew_does_not_meet_its_old_offsets(tmp_path: Path) -> None
     anew = table(tmp_path, Topic(TOPIC.name, "BBBBBBBBBBBBBBBBBBBBBB"))
     anew.claim([0], 1, lambda: {0: 99}, {0: 0})
     assert anew.look([0])[0].offset == 0
-    assert dict(logs.entries(tmp_path))["group/orders/AAAAAAAAAAAAAAAAAAAAAA/0"] == 500
+    assert anew.entries()["group/orders/AAAAAAAAAAAAAAAAAAAAAA/0"] == 500
 
 
 def test_entries_are_found_over_checkpoints(tmp_path: Path) -> None:
@@ -239,11 +240,24 @@ def test_entries_are_found_over_checkpoints(tmp_path: Path) -> None:
     assert one.commit([], {0: 0}, {0: 5}, {0: 1})
     DeltaTable(str(tmp_path)).create_checkpoint()
     assert one.commit([], {0: 5}, {0: 6}, {0: 1})
-    assert dict(logs.entries(tmp_path)) == {
+    assert table(tmp_path).entries() == {
         "group/orders": 1,
         "group/orders/AAAAAAAAAAAAAAAAAAAAAA/0": 6,
         "group/orders/AAAAAAAAAAAAAAAAAAAAAA/0/owner": 1,
     }
+
+
+def test_entries_are_what_delta_rs_says(tmp_path: Path) -> None:
+    one, other = claimed(tmp_path, 1, (0, 1)), table(tmp_path)
+    for number in range(25):
+        assert one.commit([], {0: number}, {0: number + 1}, {0: 1})
+        if number % 10 == 3:
+            DeltaTable(str(tmp_path)).create_checkpoint()
+        if number % 7 == 0:
+            other.update()
+        handle = other.open()
+        for name, version in other.entries().items():
+            assert handle.transaction_version(name) == version
 
 
 def test_a_handle_survives_a_log_that_was_shortened_past_it(tmp_path: Path) -> None:

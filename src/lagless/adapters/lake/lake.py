@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
-from lagless.adapters.lake import columns, formats, gone, identities, logs, reading, writing
+from lagless.adapters.lake import columns, formats, gone, identities, reading, writing
 from lagless.adapters.lake import schemas as stored
 from lagless.adapters.lake.sessions import Sessions, first_line
 from lagless.adapters.lake.statistics import File
@@ -207,7 +207,7 @@ class Lake:
         new = [p for p in partitions if table.version(identities.place(group, topic, p)) is None]
         if not new:
             return
-        for one in identities.former(logs.entries(table.path), group, topic, new):
+        for one in identities.former(table.entries().items(), group, topic, new):
             gone.name(
                 self._path(topic, "_gone"),
                 group,

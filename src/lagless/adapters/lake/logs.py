@@ -13,24 +13,60 @@ GRACE = 600.0
 """Seconds that an entry stays at least: a handle that is this far behind has long been lost."""
 
 
-def entries(table: Path) -> Iterator[tuple[str, int]]:
-    """Give every app transaction of the log, newest version of each."""
-    log = table / "_delta_log"
-    found: dict[str, int] = {}
-    checkpoint = _checkpoint(log)
-    if checkpoint is not None:
-        for path in sorted(log.glob(f"{checkpoint:020}.checkpoint*.parquet")):
-            for txn in pq.read_table(path, columns=["txn"])["txn"].to_pylist():
+class Entries:
+    """The app transactions of a log, as of at least a given version.
+
+    delta-rs can be asked for one id at a time, and replays the log for each; with hundreds of ids
+    that takes longer than a cycle. Entries that are newer than a handle do no harm: the handle's
+    commit is refused. Older ones would, so a gap means to read everything again.
+    """
+
+    def __init__(self, table: Path) -> None:
+        self._log = table / "_delta_log"
+        self._version = -1
+        self._found: dict[str, int] = {}
+
+    def __getitem__(self, name: str) -> int | None:
+        return self._found.get(name)
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Give every id with its newest version."""
+        yield from self._found.items()
+
+    def read_to(self, version: int) -> None:
+        """Read what came until this version of the table; OSError where it cannot be read."""
+        try:
+            self._follow(version)
+        except FileNotFoundError:
+            # Shortened in between: the checkpoint has what is missing.
+            self._begin()
+            self._follow(version)
+
+    def _begin(self) -> None:
+        checkpoint = _checkpoint(self._log)
+        self._found = {}
+        self._version = -1
+        if checkpoint is None:
+            return
+        parts = sorted(self._log.glob(f"{checkpoint:020}.checkpoint*.parquet"))
+        if not parts:
+            raise FileNotFoundError(f"{self._log}: the checkpoint {checkpoint} is not there")
+        for part in parts:
+            for txn in pq.read_table(part, columns=["txn"])["txn"].to_pylist():
                 if txn is not None and txn["appId"] is not None:
-                    found[txn["appId"]] = txn["version"]
-    for path in sorted(log.glob("*.json")):
-        if not path.stem.isdigit() or int(path.stem) <= (-1 if checkpoint is None else checkpoint):
-            continue
-        for line in path.read_text().splitlines():
-            action = json.loads(line) if line.strip() else {}
-            if "txn" in action:
-                found[action["txn"]["appId"]] = action["txn"]["version"]
-    yield from found.items()
+                    self._found[txn["appId"]] = txn["version"]
+        self._version = checkpoint
+
+    def _follow(self, version: int) -> None:
+        if self._version < 0:
+            self._begin()
+        while self._version < version:
+            text = (self._log / f"{self._version + 1:020}.json").read_text()
+            for line in text.splitlines():
+                if line.startswith('{"txn"'):
+                    action = json.loads(line)["txn"]
+                    self._found[action["appId"]] = action["version"]
+            self._version += 1
 
 
 def shorten(table: Path, kept: int = KEPT, grace: float = GRACE) -> int:

@@ -53,6 +53,7 @@ class Table:
         self._columns = columns
         self._retention = retention_hours
         self._opened: DeltaTable | None = None
+        self._entries = logs.Entries(path)
         self._commits = 0
 
     # ------------------------------------------------------------------ the table itself
@@ -171,6 +172,7 @@ class Table:
     def _look_afresh(self, partitions: Collection[int]) -> dict[int, Position]:
         """Look with a new handle: the log may have been shortened past the old one."""
         self._opened = None
+        self._entries = logs.Entries(self.path)
         try:
             return self.positions(partitions)
         except TROUBLES as error:
@@ -214,7 +216,7 @@ class Table:
             check()
             # 3. Files, offsets and owners in one commit.
             try:
-                self._write(files, self._entries(after), note)
+                self._write(files, self._named(after), note)
                 self._count()
                 # 4. create_write_transaction leaves the handle where it was.
                 self.update()
@@ -261,12 +263,17 @@ class Table:
     # ------------------------------------------------------------------ words of delta-rs
 
     def version(self, name: str) -> int | None:
-        """Give the version of an app transaction, as the handle knows it."""
+        """Give the version of an app transaction, as of the handle or newer."""
         return self._version(name)
 
+    def entries(self) -> dict[str, int]:
+        """Give every app transaction with its version."""
+        self._entries.read_to(self.open().version())
+        return dict(self._entries.items())
+
     def _version(self, name: str) -> int | None:
-        found = self.open().transaction_version(name)
-        return None if found is None else int(found)
+        self._entries.read_to(self.open().version())
+        return self._entries[name]
 
     def _place(self, partition: int) -> str:
         return identities.place(self._group, self.topic, partition)
@@ -274,7 +281,7 @@ class Table:
     def _owner(self, partition: int) -> str:
         return identities.owner(self._group, self.topic, partition)
 
-    def _entries(self, positions: Mapping[int, Position]) -> dict[str, int]:
+    def _named(self, positions: Mapping[int, Position]) -> dict[str, int]:
         entries = {self._place(p): at.offset for p, at in positions.items()}
         return entries | {self._owner(p): at.owner for p, at in positions.items()}
 
