@@ -28,6 +28,8 @@ Parts: TypeAlias = Literal["broker", "spark"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many jars are there, and how many there will be."""
 
+WHOSE: Mapping[Parts, str] = {"broker": "the broker's", "spark": "Spark's"}
+
 
 def fetch(parts: Parts, progress: Progress | None = None) -> Path:
     """Return the folder with the verified jars of the broker or of Spark, fetching them if needed.
@@ -50,7 +52,7 @@ def fetch(parts: Parts, progress: Progress | None = None) -> Path:
             wrong = [name for name, it in wanted.items() if _sum(jars / name) != it]
             if wrong:
                 raise MissingPart(
-                    f"the jars fetched for the {parts} are not those expected ({', '.join(wrong)} "
+                    f"of {WHOSE[parts]} jars some are not those expected ({', '.join(wrong)} "
                     "missing or different): try again, and look at what stands between this "
                     "machine and the package registry"
                 )
@@ -158,7 +160,7 @@ def _retrieve(parts: Parts, scratch: Path, count: int, progress: Progress) -> Pa
                 raise
     if ivy.returncode != 0 or not (scratch / parts).is_dir():
         raise MissingPart(
-            f"the jars of the {parts} are not in {home(parts)} and could not be fetched "
+            f"{WHOSE[parts]} jars are not in {home(parts)} and could not be fetched "
             f"({_reason(last)}): connect this machine to the internet and try again"
         )
     return scratch / parts
@@ -186,7 +188,7 @@ def main() -> None:
     for kind in kinds:
         if present(kind):
             continue
-        print(f"fetching the jars of the {kind}: about a minute, once", file=sys.stderr)
+        print(f"fetching {WHOSE[kind]} jars: about a minute, once", file=sys.stderr)
         fetch(kind, _tell)
 
 
