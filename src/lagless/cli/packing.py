@@ -78,4 +78,4 @@ def describe(result: Any) -> None:
         print(f"consumer {consumer}: {', '.join(readers[consumer])}")
     print(f"{result.consumers} consumers, {result.migrations} migrations, Rscore {result.rscore:g}")
     if result.oversize:
-        print(f"faster than the capacity, each alone: {', '.join(result.oversize)}")
+        print(f"faster than the capacity: {', '.join(result.oversize)}")

@@ -62,7 +62,10 @@ def numbered(assignment: Mapping[Any, int], noun: str) -> None:
     if not isinstance(assignment, Mapping):
         raise WrongInput(f"{noun} has to be a mapping of partition to consumer, not {assignment!r}")
     _each(
-        assignment, lambda kind: issubclass(kind, Integral), f"the {noun} consumer of", "a number"
+        assignment,
+        lambda kind: issubclass(kind, Integral),
+        f"the {noun} consumer of",
+        "a whole number",
     )
     if assignment and not (min(assignment.values()) >= 1 and max(assignment.values()) <= MOST):
         partition, consumer = next(pair for pair in assignment.items() if not 1 <= pair[1] <= MOST)
