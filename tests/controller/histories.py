@@ -180,15 +180,15 @@ def _hurt(world: World, victim: MemoryConsumer, kind: str, until: float) -> None
         case "kill":
             victim.alive = False
         case "sleep":
-            victim.asleep_until = until
+            victim.asleep_until = max(victim.asleep_until, until)
         case "zombie" if victim.reads(world.at):
-            victim.asleep_until = until
+            victim.asleep_until = max(victim.asleep_until, until)
             world.provisioner.unkillable.add(victim.incarnation.partition(".")[0])
         case "stick":
-            victim.stuck_until = until
+            victim.stuck_until = max(victim.stuck_until, until)
             victim.well = False
         case "wait":
-            victim.waits_until = until
+            victim.waits_until = max(victim.waits_until, until)
 
 
 def _outage(world: World, until: float) -> None:

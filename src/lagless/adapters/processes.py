@@ -28,6 +28,7 @@ GRACE = 10.0
 """Seconds between asking a process to end and ending it."""
 SHORT = 30.0
 """Seconds: a consumer that ends sooner by itself keeps dying."""
+LOG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 BIRTH = "LAGLESS_BIRTH"
 
 
@@ -68,7 +69,7 @@ class ProcessProvisioner:
         self._window = restart_window
         self._environment = environment
         self._grace = grace
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._children: set[int] = set()
         directory.mkdir(parents=True, exist_ok=True)
 
     def create(self, consumers: Collection[Consumer]) -> Mapping[Consumer, str]:
@@ -123,21 +124,20 @@ class ProcessProvisioner:
             )
         birth = uuid.uuid4().hex[:12]
         environment = {**(self._environment or os.environ), BIRTH: birth}
+        command = [word.replace("{}", str(consumer)) for word in self._command]
+        log = (os.POSIX_SPAWN_OPEN, 1, str(self._log(consumer)), LOG_MODE, 0o644)
+        null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        both = (os.POSIX_SPAWN_DUP2, 1, 2)
         try:
-            with self._log(consumer).open("ab") as log:
-                child = subprocess.Popen(
-                    [word.replace("{}", str(consumer)) for word in self._command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,  # so that it outlives this controller and its terminal
-                )
+            # A session of its own, so that it outlives this controller and its terminal.
+            pid = os.posix_spawnp(
+                command[0], command, environment, file_actions=[null, log, both], setsid=True
+            )
         except OSError as error:
             return f"{self._command[0]} cannot be run: {error.strerror}"
-        self._children[child.pid] = child
-        started = _started(child.pid) or ""
-        self._write(_Record(consumer, child.pid, started, birth, now, deaths=deaths))
+        self._children.add(pid)
+        started = _started(pid) or ""
+        self._write(_Record(consumer, pid, started, birth, now, deaths=deaths))
         return ""
 
     def _instance(self, consumer: Consumer) -> Instance | None:
@@ -152,8 +152,8 @@ class ProcessProvisioner:
                 self._signal(record, signal.SIGKILL)
             return Instance(consumer, "deleting", at, birth=birth)
         if record.ending_at is not None:
-            # What it left in its process group ends with it.
-            self._signal_group(record, signal.SIGKILL)
+            if _started(record.pid) is None:  # the pid is not another's: what it left ends too
+                self._signal_group(record, signal.SIGKILL)
             self._forget(record)
             return None
         record = self._mourned(record)
@@ -178,9 +178,12 @@ class ProcessProvisioner:
             self._file(record.consumer).unlink(missing_ok=True)
 
     def _is_alive(self, record: _Record) -> bool:
-        child = self._children.get(record.pid)
-        if child is not None and child.poll() is not None:
-            del self._children[record.pid]
+        if record.pid in self._children:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(record.pid, os.WNOHANG)[0] == 0:
+                    return True
+            self._children.discard(record.pid)
+            return False
         return record.pid > 0 and record.started != "" and _started(record.pid) == record.started
 
     def _signal(self, record: _Record, number: signal.Signals) -> None:

@@ -86,6 +86,8 @@ class Member:
     held: Mapping[TopicPartition, int] = field(default_factory=dict)
     asked: Mapping[TopicPartition, Asked] = field(default_factory=dict)
     last: Heartbeat | None = None
+    waited_at: float = float("-inf")
+    """When it last said that it waits for something that is not its fault."""
     reported_at: float = float("-inf")
     """When it was asked last for a report."""
     successor: str = ""

@@ -49,6 +49,8 @@ def listen(member: Member, message: Receipt | Heartbeat, state: State) -> tuple[
         return after, ""
     if isinstance(message, Heartbeat):
         after = replace(after, last=message, ready=message.state == "ready")
+        if message.waiting_for:
+            after = replace(after, waited_at=state.at)
     held = {TopicPartition(topic, number): g for topic, number, g in message.held}
     doubt = contradiction(member, message.highest, held, state)
     asked = {
@@ -139,17 +141,17 @@ def why_lost(state: State, member: Member, policy: Policy) -> str:
         return f"silent for {silence:.0f} s"
     if member.is_waiting:
         return ""
-    heard_for = state.at - state.hearing_since
-    cycle = min(member.cycle_age, heard_for)
+    since = max(state.hearing_since, member.waited_at)  # then its time begins anew
+    cycle = min(member.cycle_age, state.at - since)
     if cycle > policy.cycle_deadline:
         return f"its cycle has not ended for {cycle:.0f} s"
     patience = policy.order_deadline + min(member.cycle_age, policy.cycle_deadline)
     for p, asked in member.asked.items():
-        overdue = state.at - max(asked.since, state.hearing_since)
+        overdue = state.at - max(asked.since, since)
         if overdue > patience and not asked.refused:
             return f"order to {asked.kind} {p} without receipt for {overdue:.0f} s"
     if state.phase is Phase.SYNCHRONIZE and member.highest < state.fence:
-        overdue = state.at - max(state.synchronizing_since, state.hearing_since)
+        overdue = state.at - max(state.synchronizing_since, since)
         if overdue > patience:
             return f"no report for {overdue:.0f} s"
     return ""
@@ -160,7 +162,8 @@ def why_not_ready(state: State, consumer: Consumer, request: Request, policy: Po
     member = state.members.get(consumer)
     if member is not None and member.is_waiting:
         return ""
-    waited = state.at - max(request.since, state.hearing_since)
+    waited_at = member.waited_at if member is not None else request.since
+    waited = state.at - max(request.since, state.hearing_since, waited_at)
     if waited > policy.start_deadline:
         return f"not ready after {waited:.0f} s"
     instance = (state.instances or {}).get(consumer)
