@@ -57,7 +57,8 @@ class Served:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
+        line = self.process.stdout.readline().strip()
+        self.address = str(json.loads(line)["address"]) if line.startswith("{") else line
         assert self.address.startswith("http://127.0.0.1:"), self.log.read_text()
 
     def hand(self, *messages: Message) -> None:
@@ -198,7 +199,7 @@ def browser(chromium: webdriver.Chrome) -> Iterator[Browser]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Return a function that serves the page from the scripted source."""
+    """Return a function that serves the page, from the scripted source unless a module is named."""
     started: list[Served] = []
 
     def start(*arguments: str, module: str = "tests.dashboard.scripted") -> Served:

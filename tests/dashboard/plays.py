@@ -171,16 +171,15 @@ class Group:
             said.append(
                 decision(at, "created", f"consumers {names} are missing", "Group Management", g)
             )
-            said.append(
-                decision(at, "timing", "creation requested", "Group Management", g, dt2=0.08)
-            )
         said += [
             decision(at + 4, "timing", f"consumer {n} is ready", "Group Management", g,
                      consumer=n, dt3=3.4 + 0.2 * n)
             for n in new
         ]  # fmt: skip
         said.append(
-            decision(at + 7, "timing", "last receipt", "Group Management", g, dt4=2.1 + 0.1 * g)
+            decision(
+                at + 7, "timing", "last receipt", "Group Management", g, dt4=round(2.1 + 0.1 * g, 2)
+            )
         )
         said += [
             decision(at + 7, "deleted", f"consumer {n} has no work", "Sentinel", g, consumer=n)

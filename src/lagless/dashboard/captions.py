@@ -72,7 +72,11 @@ def reassignments(seen: Snapshot) -> str:
 def phase(seen: Snapshot) -> str:
     """Say why the controller last reassigned."""
     if not seen.phase:
-        return "The controller has not said anything yet."
+        return (
+            "The controller has not said anything yet."
+            if seen.controller_age is None
+            else "It is there, and has decided nothing in the time that this page looks back on."
+        )
     if not seen.reassignments:
         return f"In {seen.phase}."
     last = seen.reassignments[-1]

@@ -1,7 +1,7 @@
 """The controller's side of the story: phase, target, reassignments and the log of events."""
 
-from bisect import insort
-from collections.abc import Mapping
+from bisect import bisect_right, insort
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
@@ -15,6 +15,8 @@ KEPT = 500
 PHASES = ("Synchronize", "Sentinel", "Reassign", "Group Management")
 """The paper's controller, section "Controller"."""
 
+OLD = 60.0
+"""Seconds after which a measurement is nothing that a creation follows from."""
 INTERVAL = "the interval is up"
 """The one exit from Sentinel that the controller does not announce, since it comes all the time."""
 
@@ -73,6 +75,8 @@ class Decisions:
         self.target_at = 0.0
         self.ended: dict[Consumer, float] = {}
         """When a consumer was deleted; it may come again under the same number."""
+        self.created: dict[int, float] = {}
+        """When new consumers were first asked for, by generation."""
         self.heard_at: float | None = None
         self._exits: dict[float, str] = {}
         """Why Sentinel was left, by the time."""
@@ -94,11 +98,30 @@ class Decisions:
             self._assigned(said)
         elif said.decision == "timing":
             self._timed(said)
+        elif said.decision == "created":
+            self.created.setdefault(said.generation, said.at)
         elif said.decision == "deleted" and said.consumer is not None:
             self.ended[said.consumer] = said.at
         line = Line(said.at, said.decision, _why(said), _LEVELS.get(said.decision, "note"))
         insort(self.lines, line, key=lambda known: known.at)
         del self.lines[:-KEPT]
+
+    def timed(self, measured: Sequence[float]) -> list[Reassignment]:
+        """Give the reassignments with Δt2: from the newest measurement to the creations asked for.
+
+        `measured` are the times of the measurements, in order.
+        """
+        return [
+            one if one.dt2 is not None else replace(one, dt2=self._dt2(one.generation, measured))
+            for one in self.reassignments
+        ]
+
+    def _dt2(self, generation: int, measured: Sequence[float]) -> float | None:
+        at = self.created.get(generation)
+        place = 0 if at is None else bisect_right(measured, at)
+        if at is None or place == 0 or at - measured[place - 1] > OLD:
+            return None
+        return at - measured[place - 1]
 
     def _assigned(self, said: Decision) -> None:
         if said.at >= self.target_at:

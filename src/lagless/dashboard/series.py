@@ -41,13 +41,14 @@ def thinned(lags: Iterable[Lag]) -> tuple[Lag, ...]:
     return tuple(_spread(sorted(lags, key=lambda lag: lag.at), lambda lag: lag.at))
 
 
-def timings(story: Story) -> tuple[decisions.Timing, ...]:
+def timings(
+    samples: Sequence[Sample], done: Sequence[decisions.Reassignment]
+) -> tuple[decisions.Timing, ...]:
     """Give Δt1 … Δt4 as the paper names them, section "Kafka Consumer Group Autoscaler
     Evaluation"."""
-    done = story.decisions.reassignments
     return (
         decisions.timing(
-            "Δt1", "a change of speed until measurements show it whole", ramps(story.samples)
+            "Δt1", "a change of speed until measurements show it whole", ramps(samples)
         ),
         decisions.timing(
             "Δt2",

@@ -39,6 +39,7 @@ def look(story: Story, settings: Settings, now: float, link: Link) -> Snapshot:
         if partition not in owners
     )
     heard = story.decisions.heard_at
+    reassignments = tuple(story.decisions.timed([sample.at for sample in story.samples]))
     snapshot = Snapshot(
         now=now,
         group=story.group,
@@ -57,9 +58,9 @@ def look(story: Story, settings: Settings, now: float, link: Link) -> Snapshot:
         bins=bins,
         unassigned=unassigned,
         plain_kafka=sample.plain_kafka if sample else 0,
-        reassignments=tuple(story.decisions.reassignments),
+        reassignments=reassignments,
         lines=tuple(story.decisions.lines),
-        timings=series.timings(story),
+        timings=series.timings(story.samples, reassignments),
         notices=(),
         moments=series.moments(story, silent_after(settings)),
         lags={consumer: series.thinned(lags) for consumer, lags in sorted(story.lags.items())},

@@ -1,22 +1,10 @@
 """The dashboard on Kafka."""
 
-import time
 from collections.abc import Callable
 
 from lagless import extras
 from lagless.settings import Settings
-
-
-class _RealTime:
-    """The machine's time."""
-
-    def now(self) -> float:
-        """Give the seconds since 1970."""
-        return time.time()
-
-    def sleep(self, seconds: float) -> None:
-        """Let that much time go by."""
-        time.sleep(seconds)
+from lagless.wiring.clocks import RealClock
 
 
 def run(settings: Settings, port: int | None, ready: Callable[[str], None]) -> None:
@@ -28,7 +16,7 @@ def run(settings: Settings, port: int | None, ready: Callable[[str], None]) -> N
         from lagless.dashboard.desk import Desk
     watcher = Watcher(settings)
     try:
-        desk = Desk(watcher, settings, _RealTime())
+        desk = Desk(watcher, settings, RealClock())
         listening = settings.dashboard.port if port is None else port
         app.serve(desk, settings.dashboard.host, listening, ready)
     finally:
