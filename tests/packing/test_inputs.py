@@ -45,8 +45,15 @@ def test_wrong_input_is_named(speeds: Any, capacity: Any, previous: Any, match: 
 
 
 def test_numbers_of_every_kind_are_taken() -> None:
-    speeds = {"a": 1, "b": np.float32(0.5), "c": Fraction(1, 2), "d": np.int64(1)}
-    found = lagless.pack(speeds, np.int32(2), {"a": np.int64(4)}, "ff")
+    speeds: dict[str, Any] = {
+        "a": 1,
+        "b": np.float32(0.5),
+        "c": Fraction(1, 2),
+        "d": np.int64(1),
+    }
+    capacity: Any = np.int32(2)
+    previous: dict[str, Any] = {"a": np.int64(4)}
+    found = lagless.pack(speeds, capacity, previous, "ff")
     assert found == {"a": 4, "b": 4, "c": 4, "d": 1}
 
 
