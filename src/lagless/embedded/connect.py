@@ -214,7 +214,8 @@ def _topic_with(bootstrap: str, texts: list[str]) -> str:
     producer = Producer({"bootstrap.servers": bootstrap})
     for text in texts:
         producer.produce(topic, text)
-    producer.flush(30)
+    if producer.flush(60):
+        raise GiveUp(f"the broker at {bootstrap} does not take records: see its log")
     return topic
 
 

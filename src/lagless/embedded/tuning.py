@@ -25,6 +25,8 @@ def at_start(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
         "spark.jars": ",".join(map(str, jars)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # At the default level every call of a client leaves several lines.
+        "spark.log.level": "WARN",
         "spark.driver.memory": "2g",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
