@@ -67,13 +67,13 @@ def run(
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         while True:
             while len(pending) < IN_FLIGHT and (chunk := next(waiting, None)):
-                pending.add(pool.submit(_collect, spark, chunk, setting))
+                pending.add(pool.submit(collect, spark, chunk, setting))
             if not pending:
                 break
             over, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in over:
                 chunk, table = future.result()
-                _keep(folder, chunk, table)
+                keep(folder, chunk, table)
                 finished += len(chunk)
                 progress(Progress(finished, found, len(wanted)))
     return rows(folder, wanted)
@@ -134,9 +134,10 @@ def _key(cell: cells.Cell) -> dict[str, Any]:
     return {**asdict(cell), "algorithm": name, "parameters": parameters}
 
 
-def _collect(
+def collect(
     spark: "SparkSession", chunk: list[cells.Cell], setting: cells.Setting
 ) -> tuple[list[cells.Cell], Any]:
+    """Work through some cells on Spark and bring their rows here."""
     frame = spark.createDataFrame([astuple(cell) for cell in chunk], CELL_DDL)
     return chunk, frame.mapInArrow(partial(_work, setting), DDL).toArrow()
 
@@ -148,14 +149,13 @@ def _work(setting: cells.Setting, batches: Iterable[Any]) -> Iterator[Any]:
             yield cells.work(cells.Cell(**values), setting)
 
 
-def _keep(folder: Path, chunk: list[cells.Cell], table: Any) -> None:
+def keep(folder: Path, chunk: Sequence[cells.Cell], table: Any) -> None:
+    """Write the rows of some cells as one file, whole or not at all."""
     names = json.dumps([astuple(cell) for cell in chunk])
-    if table.num_rows == 0:
-        return
     file = folder / "rows" / f"{hashlib.sha256(names.encode()).hexdigest()[:24]}.parquet"
-    partial_file = file.with_suffix(".partial")
-    pq.write_table(table.cast(cells.SCHEMA).replace_schema_metadata({"cells": names}), partial_file)
-    partial_file.replace(file)
+    unfinished = file.with_suffix(".unfinished")
+    pq.write_table(table.cast(cells.SCHEMA).replace_schema_metadata({"cells": names}), unfinished)
+    unfinished.replace(file)
 
 
 def _claim(folder: Path, setting: cells.Setting) -> None:

@@ -91,7 +91,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
         *claims.on_packing(claims.Evidence(scores, other["fixed"], other["unclamped"])),
         *waiting.on_latency(waited),
     ]
-    _write(out, plan, scores, waited, shown, found, grid_seconds)
+    publish(out, plan, scores, waited, shown, found, grid_seconds)
     return Outcome(
         cells=len(plan.grid),
         rows=rows.num_rows,
@@ -113,7 +113,7 @@ def _latency(plan: Plan, told: Told) -> tuple[list[waits.Wait], dict[str, Any]]:
     return waited, waits.on(0, names)
 
 
-def _write(
+def publish(
     out: Path,
     plan: Plan,
     scores: Sequence[tables.Score],
@@ -122,6 +122,7 @@ def _write(
     found: Sequence[claims.Claim],
     grid_seconds: float,
 ) -> None:
+    """Write tables, figures and the report."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
     tables.write(out / "tables" / "scores.csv", scores)
     tables.write(out / "tables" / "latency.csv", waited)
