@@ -51,6 +51,11 @@ def registry(families: Callable[[], Iterable[Family]]) -> CollectorRegistry:
     return made
 
 
+def exposed(registry: CollectorRegistry) -> tuple[bytes, str]:
+    """Give what a scrape answers, and its content type."""
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
 @dataclass(slots=True)
 class Endpoint:
     """A running endpoint."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from nicegui import app as pages
 from nicegui import ui
 
@@ -36,13 +36,23 @@ class Server(uvicorn.Server):
             self._ready()
 
 
-def serve(desk: Desk, host: str, port: int, ready: Callable[[str], None]) -> None:
+Metrics = Callable[[], tuple[bytes, str]]
+"""What Prometheus is told, and its content type."""
+
+
+def serve(
+    desk: Desk,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+    metrics: Metrics | None = None,
+) -> None:
     """Serve the page until the process is asked to end; `ready` is told its address."""
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
-        build(desk),
+        build(desk, metrics),
         log_level="warning",
         access_log=False,
         ws="wsproto",
@@ -55,7 +65,7 @@ def serve(desk: Desk, host: str, port: int, ready: Callable[[str], None]) -> Non
     Server(config, lambda: ready(address)).run(sockets=[listener])
 
 
-def build(desk: Desk) -> FastAPI:
+def build(desk: Desk, metrics: Metrics | None = None) -> FastAPI:
     """Put the pages together."""
 
     @ui.page("/", title=f"lagless · {desk.settings.group}")
@@ -67,9 +77,17 @@ def build(desk: Desk) -> FastAPI:
         return exports.document(desk.snapshot)
 
     @pages.get("/health")
-    def _health() -> dict[str, str]:
+    def _health() -> dict[str, bool | str]:
+        # Always 200: a page that says that Kafka is away is well, and a restart would not help.
         trouble = desk.snapshot.link.trouble
-        return {"status": "disconnected" if trouble else "ok", "trouble": trouble}
+        return {"healthy": not trouble, "trouble": trouble}
+
+    if metrics is not None:
+
+        @pages.get("/metrics")
+        def _metrics() -> Response:
+            content, kind = metrics()
+            return Response(content, media_type=kind)
 
     pages.add_static_files("/assets", ASSETS)
     ui.add_head_html('<link rel="stylesheet" href="/assets/style.css">', shared=True)

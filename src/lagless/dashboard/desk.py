@@ -16,12 +16,15 @@ class Desk:
         self._source = source
         self._clock = clock
         self._story = Story(settings.group, settings.capacity)
+        self.messages = 0
+        """Messages that were taken in."""
         self.snapshot = self.look()
 
     def look(self) -> Snapshot:
         """Take in what arrived and look at all of it anew."""
         for message in self._source.read():
             self._story.tell(message)
+            self.messages += 1
         link = Link(self._source.heard, self._source.trouble)
         self.snapshot = view.look(self._story, self.settings, self._clock.now(), link)
         return self.snapshot

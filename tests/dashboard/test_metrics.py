@@ -1,0 +1,147 @@
+"""Grafana's dashboard and the alert rules use metrics that the roles really give."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # it ships no types
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from lagless.adapters import metrics
+from lagless.adapters.controller_metrics import ControllerMetrics
+from lagless.consumer.pulse import Vitals
+from lagless.controller import machine
+from lagless.controller.facts import Policy
+from lagless.messages import ControllerState
+from lagless.model import TopicPartition
+from lagless.wiring import consumer, dashboard, monitor
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+GRAFANA = DEPLOY / "grafana" / "lagless.json"
+ALERTS = DEPLOY / "prometheus" / "alerts.yaml"
+
+
+def _registries() -> Iterator[CollectorRegistry]:
+    """Give what each role's endpoint answers from, with stand-ins for what only runs live."""
+    reading = SimpleNamespace(speed=1.0, measured_at=0.0, stale=False)
+    measuring: Any = SimpleNamespace(
+        readings={TopicPartition("orders", 0): reading},
+        round_seconds=0.1,
+        rounds=1,
+        published=1,
+        errors=0,
+    )
+    yield metrics.registry(
+        lambda: monitor.families(measuring, cast(Any, SimpleNamespace(errors=0)), 1.0)
+    )
+    seen = ControllerMetrics(Policy("orders", 1e6, lambda speeds, capacity, previous: previous))
+    known = ControllerState(group="orders", generation=1, members={1: "one"}, at=0.0)
+    seen.saw(machine.begin(known, 0.0), [])
+    yield seen.registry
+    service: Any = SimpleNamespace(vitals=Vitals(), state=SimpleNamespace(held={}))
+    yield metrics.registry(lambda: consumer.families(service, 1.0))
+    link = SimpleNamespace(heard=True, trouble="")
+    desk: Any = SimpleNamespace(snapshot=SimpleNamespace(link=link, plain_kafka=3), messages=9)
+    yield metrics.registry(
+        lambda: dashboard.families(desk, cast(Any, SimpleNamespace(undecodable=0)))
+    )
+
+
+@pytest.fixture(scope="module")
+def given() -> list[Metric]:
+    """Collect every metric of every role."""
+    return [metric for registry in _registries() for metric in registry.collect()]
+
+
+@pytest.fixture(scope="module")
+def names(given: list[Metric]) -> set[str]:
+    """Name what Prometheus stores of them."""
+    suffixes = {
+        "gauge": [""],
+        "counter": ["_total"],
+        "histogram": ["_bucket", "_sum", "_count"],
+    }
+    return {f"{metric.name}{suffix}" for metric in given for suffix in suffixes[metric.type]}
+
+
+def _used(expressions: Iterable[str]) -> set[str]:
+    return {name for text in expressions for name in re.findall(r"\blagless_\w+", text)}
+
+
+def _panels() -> list[dict[str, Any]]:
+    return list(json.loads(GRAFANA.read_text())["panels"])
+
+
+def _rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_grafana_uses_metrics_that_exist(names: set[str]) -> None:
+    expressions = [target["expr"] for panel in _panels() for target in panel["targets"]]
+    used = _used(expressions)
+    assert len(used) > 15
+    assert used - names == set()
+
+
+def test_alerts_use_metrics_that_exist(names: set[str]) -> None:
+    used = _used(rule["expr"] for rule in _rules())
+    assert len(used) > 8
+    assert used - names == set()
+
+
+def test_labels_that_are_asked_for_exist(given: list[Metric]) -> None:
+    labels = {label for metric in given for sample in metric.samples for label in sample.labels}
+    texts = [target["expr"] for panel in _panels() for target in panel["targets"]]
+    texts += [rule["expr"] for rule in _rules()]
+    asked = {
+        label.strip()
+        for text in texts
+        for group in re.findall(r"by \(([^)]*)\)", text)
+        for label in group.split(",")
+    }
+    assert asked - labels - {"le"} == set()
+    assert asked
+
+
+def test_every_alert_says_what_to_do() -> None:
+    rules = _rules()
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert rule["annotations"]["summary"].endswith(".")
+        assert rule["annotations"]["action"].endswith(".")
+
+
+def test_expressions_are_whole() -> None:
+    texts = [target["expr"] for panel in _panels() for target in panel["targets"]]
+    texts += [rule["expr"] for rule in _rules()]
+    for text in texts:
+        assert all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}")), text
+
+
+def test_panels_have_their_own_place_and_a_title() -> None:
+    panels = _panels()
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                 for y in range(at["y"], at["y"] + at["h"])}  # fmt: skip
+        assert not cells & taken, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+        assert panel["title"]
+
+
+def test_names_follow_the_conventions(given: list[Metric]) -> None:
+    for metric in given:
+        assert re.fullmatch(r"lagless_[a-z0-9_]+", metric.name), metric.name
+        assert metric.documentation.endswith("."), metric.name
+        assert not re.search(r"_(ms|millis|minutes|kb|mb|percent)(_|$)", metric.name), metric.name
+    assert len({metric.name for metric in given}) == len(given)
