@@ -15,8 +15,9 @@ import numpy as np
 from lagless.controller.facts import Policy
 from lagless.controller.machine import CONTRADICTION
 from lagless.model import Assignment, Consumer, Speeds, TopicPartition
-from lagless.simulation.world import Pace, Violation, Weather, World
+from lagless.simulation.world import Pace, Weather, World
 from lagless.simulation.world_consumer import MemoryConsumer
+from lagless.simulation.world_provisioner import Violation
 
 KINDS = (
     "kill",

@@ -67,8 +67,8 @@ def test_a_history_runs_the_same_way_twice() -> None:
     assert first.orders == second.orders
 
 
-def calm(partitions: int = 6, weather: Weather = Weather()) -> World:
-    world = histories.build(History(7, partitions, weather, ()))
+def calm(partitions: int = 6) -> World:
+    world = histories.build(History(7, partitions, Weather(), ()))
     world.run(world.at + 60)
     assert world.unsettled() == ""
     return world
@@ -135,11 +135,11 @@ def test_nobody_is_taken_away_while_nothing_is_measured() -> None:
 def test_the_group_grows_with_a_spike_and_shrinks_after_it() -> None:
     world = calm()
     before = len([p for p in world.processes if p.alive])
-    world.speeds = {p: 80.0 for p in world.speeds}
+    world.speeds = dict.fromkeys(world.speeds, 80.0)
     world.run(world.at + 60)
     assert world.unsettled() == ""
     assert len([p for p in world.processes if p.alive]) == len(world.speeds) > before
-    world.speeds = {p: 10.0 for p in world.speeds}
+    world.speeds = dict.fromkeys(world.speeds, 10.0)
     world.run(world.at + 120)
     assert world.unsettled() == ""
     assert len([p for p in world.processes if p.alive]) == 1
