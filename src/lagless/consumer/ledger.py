@@ -27,14 +27,18 @@ class Batch:
     max_batch_bytes: float
     wait_seconds: float
     max_rate: float | None = None
+    longest: float = 5.0
+    """Seconds that a cycle should take at most: orders wait for its end."""
 
-    def budget(self, backlog: float, cycle_seconds: float) -> float:
+    def budget(self, backlog: float, cycle_seconds: float, reached: float = math.inf) -> float:
         """Give the bytes that the next cycle may read; a backlog allows larger batches.
 
-        Under a quota a cycle takes what the quota allows in the time that a cycle takes, so that
-        reading is smooth and not a burst and a long pause.
+        `reached` are the bytes/s of the last cycle: what takes too long is not made longer. Under
+        a quota a cycle takes what the quota allows in the time that a cycle takes, so that reading
+        is smooth and not a burst and a long pause.
         """
-        size = min(max(self.batch_bytes, backlog), self.max_batch_bytes)
+        largest = min(self.max_batch_bytes, max(self.batch_bytes, reached * self.longest))
+        size = min(max(self.batch_bytes, backlog), largest)
         if self.max_rate is not None:
             size = min(size, self.max_rate * max(self.wait_seconds, cycle_seconds))
         return size

@@ -1,6 +1,7 @@
 """A consumer on real parts."""
 
 import contextlib
+import logging
 import os
 import sys
 import uuid
@@ -11,7 +12,7 @@ from threading import Event, Thread
 
 from lagless import extras, messages
 from lagless.consumer.service import Service
-from lagless.errors import LaglessError
+from lagless.errors import LaglessError, TryAgain
 from lagless.messages import WriteSpeeds
 from lagless.model import Consumer, TopicPartition
 from lagless.settings import Settings
@@ -19,7 +20,7 @@ from lagless.wiring.clocks import RealClock
 
 with extras.needed("kafka"):
     from lagless.adapters import metrics
-    from lagless.adapters.kafka import connection
+    from lagless.adapters.kafka import connection, topics
     from lagless.adapters.kafka.mailbox import ConsumerMailbox
     from lagless.adapters.kafka.partitions import Offsets
     from lagless.adapters.kafka.speeds import LatestSpeeds
@@ -27,6 +28,7 @@ with extras.needed("spark"):
     from lagless.adapters.lake.lake import Lake
 from lagless.embedded import sessions
 
+log = logging.getLogger("lagless.consumer")
 BIRTH = "LAGLESS_BIRTH"
 """The variable in which the provisioner names the start that this process is."""
 
@@ -59,7 +61,7 @@ def run(
     lake = make_lake(settings)
     # The session takes longest: open it while the mailbox is.
     Thread(target=_open_early, args=(lake,), name="spark-open", daemon=True).start()
-    mailbox = None if partitions else ConsumerMailbox(settings, consumer)
+    mailbox = None if partitions else _mailbox(settings, consumer, clock, ending)
     service = Service(
         settings.group,
         consumer,
@@ -102,6 +104,22 @@ def run(
         vitals.gone,
         vitals.bytes,
     )
+
+
+def _mailbox(
+    settings: Settings, consumer: Consumer, clock: RealClock, ending: Event
+) -> ConsumerMailbox:
+    """Open the mailbox, and wait for Kafka where it is away."""
+    while True:
+        try:
+            topics.ensure(settings)
+            topics.grow(settings, consumer)
+            return ConsumerMailbox(settings, consumer)
+        except TryAgain as error:
+            if ending.is_set():
+                raise
+            log.warning("%s", error)
+            clock.sleep(1.0)
 
 
 def make_lake(settings: Settings) -> Lake:

@@ -1,0 +1,11 @@
+"""`python -m tests.chaos consumer …` and `python -m tests.chaos group …`."""
+
+import importlib
+import sys
+
+KINDS = ("consumer", "group")
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in KINDS:
+        sys.exit(f"python -m tests.chaos {'|'.join(KINDS)} …")
+    sys.exit(importlib.import_module(f"tests.chaos.{sys.argv[1]}").main(sys.argv[2:]))

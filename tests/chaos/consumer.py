@@ -1,0 +1,380 @@
+"""One consumer under every kind of fault, with the harness in the controller's place.
+
+    python -m tests.chaos consumer --kills 50 --seed S --report FILE
+
+After the run the lake is compared with what was produced, record by record.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lagless.adapters.kafka import reading, topics, writing
+from lagless.embedded.broker import Broker
+from lagless.embedded.spark import ConnectServer
+from lagless.errors import LaglessError
+from lagless.messages import Heartbeat, Order, OrderKind, Receipt, decode
+from lagless.settings import Settings, load
+from tests.chaos import account as accounts
+from tests.chaos.source import Source
+
+TOPICS = {"steady": 4, "anew": 2, "short": 2}
+"""Topics and their partitions: one is left alone, one is remade, one loses records early."""
+DEADLINE = 8.0
+"""Seconds of a cycle's deadline: a SIGSTOP lasts longer."""
+SETTINGS = """
+group = "chaos"
+topics = ["steady", "anew", "short"]
+[kafka]
+bootstrap = "{bootstrap}"
+[consumer]
+batch_bytes = "100 kB"
+wait_seconds = 0.5
+cycle_deadline = {deadline}
+on_data_loss = "continue"
+heartbeat = 0.5
+lost_after = 5
+[spark]
+url = "{spark}"
+[lake]
+path = "{lake}"
+[topic.steady]
+format = "json"
+schema = "seq BIGINT, run STRING, pad STRING"
+[topic.anew]
+format = "json"
+schema = "seq BIGINT, run STRING, pad STRING"
+[topic.short]
+format = "json"
+schema = "seq BIGINT, run STRING, pad STRING"
+"""
+POINTS = ("reading", "written", "between-tables", "committed", "claimed", "receipt")
+KINDS = (*POINTS, "random", "stop-and-continue", "spark", "broker", "disk", "remake", "retention")
+
+
+class Ward:
+    """A consumer process and what it says."""
+
+    def __init__(self, world: "World", number: int, point: str, times: int) -> None:
+        self.number = number
+        self.incarnation = ""
+        self.ready = False
+        self.held: set[tuple[str, int]] = set()
+        self.last: Heartbeat | None = None
+        command = [sys.executable, "-m", "tests.chaos.victim", point, str(times)]
+        command += ["consumer", str(number), "--config", str(world.file)]
+        self.birth = f"chaos{time.time_ns()}"
+        self.log = (world.folder / f"consumer-{number}.log").open("ab")
+        self.process = subprocess.Popen(
+            command,
+            stdout=self.log,
+            stderr=self.log,
+            env={**os.environ, "LAGLESS_BIRTH": self.birth},
+            cwd=Path(__file__).resolve().parents[2],
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Say whether the process runs."""
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.log.close()
+
+
+class World:
+    """Broker, Spark, load and lake, and the orders of a controller."""
+
+    def __init__(self, folder: Path, rate: float) -> None:
+        self.folder = folder
+        self.lake = folder / "lake"
+        self.lake.mkdir(parents=True)
+        self.mounted = _mount(self.lake)
+        self.file = folder / "lagless.toml"
+        self.broker = Broker(folder / "broker")
+        self.spark = ConnectServer(folder / "spark", memory="1g")
+        self.rate = rate
+        self.generation = 0
+        self.wards: dict[int, Ward] = {}
+
+    def start(self) -> None:
+        """Bring everything up but the consumer."""
+        self.broker.start()
+        self.spark.start()
+        self.spark.warm_up(self.broker.bootstrap)
+        self.file.write_text(
+            SETTINGS.format(
+                bootstrap=self.broker.bootstrap,
+                spark=self.spark.url,
+                lake=self.lake,
+                deadline=DEADLINE,
+            )
+        )
+        self.settings: Settings = load(self.file)
+        topics.ensure(self.settings)
+        self.source = Source(self.broker.bootstrap, TOPICS, self.rate, 400)
+        self.source.start()
+        metadata = self.settings.controller.metadata_topic
+        self.mail = reading.Reader(self.settings.kafka, metadata, 0, "end")
+        self.writer = writing.Writer(self.settings.kafka)
+
+    def stop(self) -> None:
+        """End everything."""
+        for ward in self.wards.values():
+            ward.kill()
+        self.spark.stop()
+        self.broker.stop()
+        if self.mounted:
+            subprocess.run(["umount", str(self.lake)], check=False)
+
+    def bear(self, number: int, point: str = "none", times: int = 1) -> Ward:
+        """Start a consumer that dies at the given arrival at a point."""
+        self.wards[number] = Ward(self, number, point, times)
+        return self.wards[number]
+
+    def listen(self, seconds: float) -> None:
+        """Hear what consumers say."""
+        with contextlib.suppress(LaglessError):
+            for record in self.mail.drain(seconds):
+                said = json.loads(record.value)
+                if "kind" in said:
+                    self._hear(decode(Receipt, record.value))
+                elif "incarnation" in said:
+                    self._hear(decode(Heartbeat, record.value))
+
+    def _hear(self, said: Receipt | Heartbeat) -> None:
+        ward = self.wards.get(said.consumer)
+        if ward is None or not said.incarnation.startswith(ward.birth):
+            return
+        ward.incarnation = said.incarnation
+        ward.held = {(topic, partition) for topic, partition, _ in said.held}
+        if isinstance(said, Heartbeat):
+            ward.ready = said.state == "ready"
+            ward.last = said
+
+    def order(self, ward: Ward, kind: OrderKind) -> None:
+        """Order a consumer to start or stop everything, under a new generation."""
+        self.generation += 1
+        every = tuple((topic, p) for topic, count in TOPICS.items() for p in range(count))
+        order = Order(
+            group="chaos",
+            kind=kind,
+            consumer=ward.number,
+            incarnation=ward.incarnation,
+            generation=self.generation,
+            partitions=every,
+            at=time.time(),
+        )
+        for _ in range(30):
+            try:
+                metadata = self.settings.controller.metadata_topic
+                self.writer.write(metadata, ward.number, order.encode())
+                return
+            except LaglessError:
+                time.sleep(1)
+
+    def until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Listen until a condition holds, or for so many seconds."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            self.listen(0.2)
+        return True
+
+    def run(self, ward: Ward, seconds: float = 120) -> bool:
+        """Have a consumer hold everything; False if it died on the way."""
+        self.until(lambda: ward.ready or not ward.alive, seconds)
+        total = sum(TOPICS.values())
+        end = time.monotonic() + seconds
+        while ward.alive and len(ward.held) < total and time.monotonic() < end:
+            self.order(ward, "start")
+            self.until(lambda: len(ward.held) == total or not ward.alive, 15)
+        return ward.alive and len(ward.held) == total
+
+
+class Run:
+    """A run of so many faults, drawn from a seed."""
+
+    def __init__(self, world: World, kills: int, seed: int) -> None:
+        self.world = world
+        self.random = random.Random(seed)
+        self.kills: Counter[str] = Counter()
+        kinds = [kind for kind in KINDS if kind != "disk" or world.mounted]
+        plan = [kinds[number % len(kinds)] for number in range(kills)]
+        self.random.shuffle(plan)
+        self.plan = plan
+
+    def go(self) -> None:
+        """Do every fault of the plan, then let the consumer catch up."""
+        world = self.world
+        began = time.monotonic()
+        ward: Ward | None = None
+        for number, kind in enumerate(self.plan):
+            if ward is None or not ward.alive:
+                point, times = (kind, self.random.randint(1, 4)) if kind in POINTS else ("none", 1)
+                ward = world.bear(self.random.randint(1, 3), point, times)
+                world.run(ward)
+            elif kind in POINTS:
+                # The point is armed at the start: begin anew, this death is one of the plan's too.
+                ward.kill()
+                ward = world.bear(ward.number, kind, self.random.randint(1, 4))
+                world.run(ward)
+            ward = self._fault(kind, ward)
+            self.kills[kind] += 1
+            elapsed = time.monotonic() - began
+            print(f"{elapsed:6.0f} s  {number + 1}/{len(self.plan)} {kind}", flush=True)
+        world.source.stop()
+        self._catch_up(ward)
+
+    def _fault(self, kind: str, ward: Ward) -> Ward | None:
+        world = self.world
+        if kind in POINTS:
+            if not world.until(lambda: not ward.alive, 60):
+                raise SystemExit(f"the consumer never came to {kind}")
+            ward.kill()
+            return None
+        world.until(lambda: False, self.random.uniform(0.2, 2.5))
+        if kind == "random":
+            ward.kill()
+            return None
+        if kind == "stop-and-continue":
+            return self._zombie(ward)
+        if kind == "spark":
+            world.spark.kill()
+            world.until(lambda: False, self.random.uniform(0.0, 3.0))
+            world.spark.start()
+        elif kind == "broker":
+            if self.random.random() < 0.5:
+                world.broker.kill()
+            else:
+                world.broker.stop()
+            time.sleep(self.random.uniform(0.0, 3.0))
+            world.broker.start()
+        elif kind == "disk":
+            self._fill(self.random.uniform(2.0, 5.0))
+        elif kind == "remake":
+            world.source.remake("anew")
+        elif kind == "retention":
+            ward.process.send_signal(signal.SIGSTOP)
+            time.sleep(self.random.uniform(0.5, 2.0))
+            world.source.delete_records("short", self.random.randint(0, 20))
+            ward.process.send_signal(signal.SIGCONT)
+        world.until(lambda: not ward.alive, 2.0)
+        return ward
+
+    def _zombie(self, ward: Ward) -> Ward:
+        """Stop a consumer past its deadline, let another take over, and wake the first."""
+        world = self.world
+        ward.process.send_signal(signal.SIGSTOP)
+        other = world.bear(ward.number % 3 + 1)
+        world.run(other)
+        time.sleep(max(0.0, self.random.uniform(-DEADLINE, DEADLINE / 2)))
+        ward.process.send_signal(signal.SIGCONT)
+        world.until(lambda: False, 3.0)
+        ward.kill()
+        return other
+
+    def _fill(self, seconds: float) -> None:
+        filler = self.world.lake / "filler"
+        try:
+            with filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(b"\0" * (1 << 20))
+        except OSError:
+            time.sleep(seconds)
+        filler.unlink(missing_ok=True)
+
+    def _catch_up(self, ward: Ward | None) -> None:
+        world = self.world
+        end = time.monotonic() + 300
+        while time.monotonic() < end:
+            if ward is None or not ward.alive:
+                ward = world.bear(1)
+                world.run(ward)
+            seen = ward.last
+            time.sleep(1.0)
+            world.listen(0.5)
+            now = ward.last
+            if (
+                now is not None
+                and seen is not None
+                and now.lag_records == 0
+                and not now.trouble
+                and len(now.held) == sum(TOPICS.values())
+                and now.at > seen.at
+                and seen.lag_records == 0
+            ):
+                break
+        else:
+            print("the consumer did not catch up", flush=True)
+        if ward is not None:
+            ward.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ward.process.wait(30)
+
+
+def _mount(folder: Path) -> bool:
+    """Give the lake a small disk of its own, so that it can be filled; False where we may not."""
+    if os.geteuid() != 0:
+        return False
+    command = ["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", str(folder)]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def main(arguments: list[str]) -> int:
+    """Run, compare, write the report; 0 if nothing is lost, doubled or out of order."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos consumer")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--rate", type=float, default=40, help="records per second and partition")
+    parser.add_argument("--data-dir", type=Path, help="kept for a look afterwards")
+    given = parser.parse_args(arguments)
+    folder = given.data_dir or Path(tempfile.mkdtemp(prefix="lagless-chaos-"))
+    world = World(folder.absolute(), given.rate)
+    try:
+        world.start()
+        run = Run(world, given.kills, given.seed)
+        run.go()
+        found = result(world, run)
+    finally:
+        world.stop()
+    if given.data_dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    text = json.dumps(found, indent=2)
+    print(text)
+    if given.report is not None:
+        given.report.write_text(text)
+    wrong = ("lost", "duplicated", "out_of_order", "unexpected", "gone_and_landed")
+    return 1 if any(found[name] for name in wrong) else 0
+
+
+def result(world: World, run: Run) -> dict[str, Any]:
+    """Compare the lake with what was produced, in the fields of the demo's report."""
+    counted = accounts.report(world.source.account, world.lake, world.source.runs)
+    nothing = dict.fromkeys(("dt1", "dt2", "dt3", "dt4"))
+    return {
+        **counted,
+        "reassignments": 0,
+        "migrations": run.kills["stop-and-continue"],
+        "consumers_max": 2 if run.kills["stop-and-continue"] else 1,
+        **nothing,
+        "kills": dict(run.kills),
+    }

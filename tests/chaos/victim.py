@@ -1,0 +1,77 @@
+"""A consumer that kills itself at a named point: `python -m tests.chaos.victim POINT TIMES …`.
+
+The production code knows nothing of this: functions are wrapped here, before the command runs.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from lagless.adapters.kafka.mailbox import ConsumerMailbox
+from lagless.adapters.lake import lake, table, writing
+from lagless.cli.app import main
+
+POINTS = ("reading", "written", "between-tables", "committed", "receipt", "claimed", "none")
+"""Where it dies: before the append, after it, after the rejects, after the commit, and so on."""
+
+
+class _Fuse:
+    """Die at the given arrival at the point."""
+
+    def __init__(self, times: int) -> None:
+        self._left = times
+
+    def burn(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _before(owner: Any, name: str, fuse: _Fuse, when: Callable[..., bool]) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        if when(*arguments):
+            fuse.burn()
+        return original(*arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+def _after(owner: Any, name: str, fuse: _Fuse, when: Callable[..., bool]) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        if when(*arguments):
+            fuse.burn()
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def arm(point: str, times: int) -> None:
+    """Wrap the function at whose call the consumer is to die."""
+    fuse = _Fuse(times)
+    if point == "reading":
+        _before(writing, "write", fuse, lambda *_: True)
+    elif point == "written":
+        _before(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
+    elif point == "between-tables":
+        _after(lake.Lake, "_reject", fuse, lambda *given: given[4] > 0)
+    elif point == "committed":
+        _after(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
+    elif point == "claimed":
+        _after(table.Table, "_write", fuse, lambda _, files, *__: not files)
+    elif point == "receipt":
+        _after(ConsumerMailbox, "persist", fuse, lambda *_: True)
+    elif point != "none":
+        raise SystemExit(f"no such point: {point}")
+
+
+if __name__ == "__main__":
+    arm(sys.argv[1], int(sys.argv[2]))
+    sys.argv = ["lagless", *sys.argv[3:]]
+    main()

@@ -1,0 +1,95 @@
+"""One topic on the way into its table, one cycle at a time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from lagless.adapters.kafka.partitions import Offsets
+from lagless.consumer.claims import Claims
+from lagless.consumer.cycle import Cycle, Gathered, Report
+from lagless.consumer.ledger import Batch
+from lagless.model import TopicPartition
+from lagless.settings import Settings, parse
+from lagless.wiring import consumer as wiring
+from lagless.wiring.clocks import RealClock
+
+
+class Bench:
+    """A consumer's cycle without its loop."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        spark: str,
+        lake: Path,
+        group: str,
+        topic: str,
+        of_topic: Mapping[str, Any],
+        **consumer: Any,
+    ) -> None:
+        self.topic = topic
+        self.path = lake / topic
+        self.settings: Settings = parse(
+            {
+                "group": group,
+                "topics": [topic],
+                "kafka": {"bootstrap": bootstrap},
+                "spark": {"url": spark},
+                "lake": {"path": str(lake)},
+                "topic": {topic: dict(of_topic)},
+                "consumer": {"on_data_loss": "continue", **consumer},
+            }
+        )
+        self.offsets = Offsets(self.settings)
+        self.lake = wiring.make_lake(self.settings)
+        self.claims = Claims(self.offsets, self.lake, self.settings.consumer.start)
+        self.cycle = Cycle(
+            self.offsets,
+            self.lake,
+            RealClock(),
+            self.claims,
+            Batch(1e9, 1e9, 1.0),
+            self.settings.consumer.on_data_loss,
+            60.0,
+        )
+        self.held: dict[TopicPartition, int] = {}
+
+    def claim(self, generation: int | None = None) -> None:
+        """Claim every partition of the topic."""
+        (_, count) = self.offsets.topics([self.topic])[self.topic]
+        self.held = dict(self.claims.claim(self.topic, range(count), generation))
+
+    def run(self) -> Report:
+        """Run one cycle over all that is there."""
+        if not self.held:
+            self.claim()
+        gathered: Gathered = self.cycle.gather(self.held)
+        return self.cycle.run(self.held, gathered, 1e9)
+
+    def drain(self, cycles: int = 40) -> None:
+        """Run cycles until nothing is left; raise what a cycle could not do."""
+        if not self.held:
+            self.claim()
+        for _ in range(cycles):
+            gathered = self.cycle.gather(self.held)
+            if not gathered.spans:
+                return
+            report = self.cycle.run(self.held, gathered, 1e9)
+            for error in report.troubles.values():
+                if "transform raises" not in str(error):
+                    raise error
+        raise AssertionError(f"{self.topic} was not drained in {cycles} cycles")
+
+    def rows(self, suffix: str = "") -> list[dict[str, Any]]:
+        """Give the rows of the table, by partition and offset."""
+        path = Path(f"{self.path}{suffix}")
+        if not DeltaTable.is_deltatable(str(path)):
+            return []
+        rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+        return sorted(rows, key=lambda row: (row["_partition"], row.get("_offset", 0)))
+
+    def files(self) -> int:
+        """Count the files of the table."""
+        return len(DeltaTable(str(self.path)).file_uris())
