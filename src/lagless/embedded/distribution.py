@@ -1,6 +1,7 @@
 """The Spark that the Python package pyspark ships: where it is and how it is run."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,11 +27,19 @@ def command(main: str, *arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment, with Spark's home, Java's, and one address."""
+    """Return this process's environment, with Spark's home, Java's, and one address.
+
+    Spark's Python workers are this interpreter unless PYSPARK_PYTHON names another: they have to
+    find the same packages, and spark.pyspark.python is heard by spark-submit alone.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-    return kept | {
-        "SPARK_HOME": str(home()),
-        "JAVA_HOME": str(java.find_for_spark().home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
+    return (
+        {"PYSPARK_PYTHON": sys.executable}
+        | kept
+        | {
+            "SPARK_HOME": str(home()),
+            "JAVA_HOME": str(java.find_for_spark().home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_NO_DAEMONIZE": "1",
+        }
+    )
