@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lagless.evaluation import cells, claims, paper, tables, waiting, waits
+from lagless.evaluation import cells, claims, paper, plans, tables, waiting, waits
 from lagless.evaluation.experiments import KEDA, PAPER
 
-PLAN = paper.Plan(
+PLAN = plans.Plan(
     partitions=30,
     measurements=25,
     deltas=(0.0, 5.0, 25.0),

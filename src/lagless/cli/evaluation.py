@@ -137,11 +137,11 @@ def paper(
 ) -> None:
     """Run every experiment of the paper on Spark; what was interrupted goes on where it stopped."""
     from lagless.cli import progress
-    from lagless.evaluation import experiments, sessions
+    from lagless.evaluation import experiments, plans, sessions
     from lagless.evaluation import paper as experiment
 
     more = experiments.names(algorithms) if algorithms.strip() else []
-    plan = experiment.Plan(
+    plan = plans.Plan(
         partitions=partitions,
         measurements=measurements,
         deltas=experiments.numbers(deltas, "--deltas"),

@@ -12,47 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import lagless
 from lagless import packing
-from lagless.evaluation import cells, claims, figures, grid, report, tables, waiting, waits
-from lagless.evaluation.experiments import KEDA, PAPER
-from lagless.simulation import streams
+from lagless.evaluation import (
+    claims,
+    document,
+    figures,
+    grid,
+    report,
+    tables,
+    waiting,
+    waits,
+)
+from lagless.evaluation.experiments import KEDA
+from lagless.evaluation.plans import VARIED, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIBRARIES = ("numpy", "numba", "pyspark", "pyarrow", "matplotlib")
-VARIED = (5.0, 25.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be run."""
-
-    partitions: int = 200
-    measurements: int = 500
-    deltas: Sequence[float] = streams.DELTAS
-    starts: Sequence[streams.Start] = streams.STARTS
-    seeds: int = 1
-    clamp: streams.Clamp = "capacity"
-    algorithms: Sequence[str] = (*PAPER, "sticky", "ezzeddine")
-    latency_streams: int = 20
-
-    @property
-    def setting(self) -> cells.Setting:
-        """Give what all cells have in common."""
-        return cells.Setting(measurements=self.measurements, clamp=self.clamp)
-
-    @property
-    def grid(self) -> list[cells.Cell]:
-        """List the grid's cells."""
-        return cells.every(
-            self.algorithms, self.deltas, self.starts, range(self.seeds), (self.partitions,)
-        )
-
-    @property
-    def varied(self) -> list[cells.Cell]:
-        """List the cells that show what choices do that the paper leaves open."""
-        deltas = [delta for delta in self.deltas if delta in VARIED]
-        return cells.every(PAPER, deltas, ("random",), range(self.seeds), (self.partitions,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +117,7 @@ def publish(
     figures.streams(pictures, _by_algorithm(waited, "p90"), _late_share(waited))
     page = report.page(pictures, found, _tables(scores, starts, waited), _facts(plan, grid_seconds))
     (out / "report.html").write_text(page, "utf-8")
+    (out / "paper.md").write_text(document.write(plan, found), "utf-8")
 
 
 def _by_algorithm(waited: Sequence[waits.Wait], key: str) -> dict[str, list[float]]:
