@@ -20,7 +20,7 @@ from lagless.adapters.kafka import answers, connection
 from lagless.errors import GiveUp, TryAgain
 from lagless.model import TopicPartition
 from lagless.ports import LogSize, Measurement
-from lagless.settings import Settings
+from lagless.settings import KafkaSettings, Settings
 
 log = logging.getLogger("lagless.kafka")
 PATIENCE = 5.0
@@ -29,6 +29,25 @@ TRIES = 3
 """How often a log is asked for whose start moves while it is measured."""
 _NO_SUCH_TOPIC = 3
 _REFUSED = (kafka_errors.SaslAuthenticationFailedError, kafka_errors.AuthorizationError)
+
+
+def connect(kafka: KafkaSettings) -> Any:
+    """Open a client of kafka-python."""
+    config = connection.kafka_python(
+        kafka,
+        request_timeout_ms=int(PATIENCE * 1000),
+        bootstrap_timeout_ms=int(PATIENCE * 1000),
+    )
+    client = KafkaAdminClient.__new__(KafkaAdminClient)
+    try:
+        client.__init__(**config)
+    except BaseException:
+        # Its thread and sockets would live on: nobody else has a hand on them.
+        if hasattr(client, "_client"):
+            client._closed = False
+            client.close()
+        raise
+    return client
 
 
 class LogSizes:
@@ -74,13 +93,7 @@ class LogSizes:
         """Ask who leads the partitions of interest; without an answer there is no round."""
         try:
             if self._client is None:
-                self._client = KafkaAdminClient(
-                    **connection.kafka_python(
-                        self._settings.kafka,
-                        request_timeout_ms=int(PATIENCE * 1000),
-                        bootstrap_timeout_ms=int(PATIENCE * 1000),
-                    )
-                )
+                self._client = connect(self._settings.kafka)
             metadata = self._client._manager.run(self._metadata)
         except (kafka_errors.KafkaError, OSError) as error:
             self.errors += 1

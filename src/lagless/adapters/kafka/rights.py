@@ -4,6 +4,7 @@ Kafka tells a user its rights on what exists. Nothing is changed to find out: wh
 yet is made on trial only.
 """
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +12,9 @@ from typing import Any, Literal
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 
-from lagless.adapters.kafka import connection, topics, troubles
+from lagless.adapters.kafka import connection, log_sizes, topics, troubles
 from lagless.errors import TryAgain
 from lagless.settings import Settings
 
@@ -23,6 +23,11 @@ Kind = Literal["cluster", "topic", "group", "transactional-id"]
 Role = Literal["monitor", "controller", "consumer"]
 Operation = Literal["Describe", "Read", "Write", "Create", "Alter"]
 _MAKE: tuple[Operation, ...] = ("Create", "Read", "Write")
+_COORDINATOR = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 _USE: tuple[Operation, ...] = ("Read", "Write")
 
 
@@ -187,7 +192,7 @@ class _Held:
     def _on_transactions(self) -> bool:
         # confluent-kafka cannot ask about transactions.
         try:
-            with KafkaAdminClient(**connection.kafka_python(self._settings.kafka)) as client:
+            with log_sizes.connect(self._settings.kafka) as client:
                 client.describe_transactions([self._settings.leader_topic])
         except kafka_errors.TransactionalIdAuthorizationFailedError:
             return False
@@ -199,19 +204,27 @@ class _Held:
 
     def _on_group(self, name: str) -> set[str]:
         if ("group", name) not in self._others:
+            self._others["group", name] = self._ask_group(name)
+        return self._others["group", name]
+
+    def _ask_group(self, name: str) -> set[str]:
+        deadline = time.monotonic() + TIMEOUT
+        while True:
             asked = self._admin.describe_consumer_groups(
                 [name], include_authorized_operations=True, request_timeout=TIMEOUT
             )
             try:
-                held = _words(asked[name].result(TIMEOUT).authorized_operations)
+                return _words(asked[name].result(TIMEOUT).authorized_operations)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                code = error.args[0].code()
+                if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    return set()
+                # A coordinator is chosen when it is first asked for.
+                if code not in _COORDINATOR or time.monotonic() > deadline:
                     raise troubles.named(f"group {name} cannot be looked at", error.args[0]) from (
                         error
                     )
-                held = set()
-            self._others["group", name] = held
-        return self._others["group", name]
+                time.sleep(0.3)
 
 
 def _words(operations: Iterable[Any] | None) -> set[str]:
