@@ -61,6 +61,8 @@ def gather() -> typer.Typer:
 
 def main() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 wrong use."""
+    # Modules of the user's, transforms and algorithms, are looked for where the command is run.
+    sys.path.append(os.getcwd())
     try:
         gather()()
     except WrongInput as error:

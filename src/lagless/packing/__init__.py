@@ -103,7 +103,8 @@ def algorithms() -> list[str]:
 def algorithm(spec: str, **parameters: Parameter) -> tuple[Algorithm, dict[str, Parameter]]:
     """Look up `name:parameter=value:…` and return the algorithm and all its parameters.
 
-    Loads no kernel, so that a setting or an option can be checked at no cost.
+    Loads no kernel, so that a setting or an option can be checked at no cost. An algorithm of the
+    user's own is named as `module:function`.
     """
     if not isinstance(spec, str):
         raise WrongInput(f"an algorithm is named by a text, not {spec!r}")
@@ -113,6 +114,8 @@ def algorithm(spec: str, **parameters: Parameter) -> tuple[Algorithm, dict[str, 
     if counted:
         name, given = "kd_<n>", {"n": counted[1]}
     known = REGISTRY.get(name)
+    if known is None and pairs and "=" not in pairs[0]:
+        known = _of_the_user(name, pairs.pop(0))
     if known is None:
         raise WrongInput(f"there is no algorithm {name!r}; there are {', '.join(REGISTRY)}")
     for pair in pairs:
@@ -130,6 +133,13 @@ def algorithm(spec: str, **parameters: Parameter) -> tuple[Algorithm, dict[str, 
         key: _typed(spec, key, given.get(key, default), default)
         for key, default in known.parameters.items()
     }
+
+
+def _of_the_user(module: str, function: str) -> Algorithm:
+    from lagless.packing import own  # numpy is loaded by the first packing
+
+    _, parameters = own.find(module, function)
+    return Algorithm(f"{module}:{function}", f"{module}:{function}", parameters=parameters)
 
 
 def _add(given: dict[str, Parameter], key: str, value: Parameter, spec: str) -> None:
@@ -159,7 +169,11 @@ def packer(spec: str, **parameters: Parameter) -> Packer:
     """
     known, values = algorithm(spec, **parameters)
     module, _, function = known.function.partition(":")
-    if known.extra is None:
+    if known.name not in REGISTRY:
+        from lagless.packing import own
+
+        found, _ = own.find(module, function)
+    elif known.extra is None:
         found = getattr(import_module(f"{__name__}.{module}"), function)
     else:
         with extras.needed(known.extra):

@@ -1,0 +1,39 @@
+"""Write a packing algorithm of your own, and use it by its name.
+
+It takes arrays, in the mapping's order: speeds, the capacity, and each partition's previous
+consumer (0: none). It answers consumers from 1. Keyword-only parameters, with defaults, can be set
+behind the name: `own_algorithm:even:consumers=4`.
+"""
+
+import sys
+import types
+
+import lagless
+import numpy as np
+from numpy.typing import NDArray
+
+
+def even(
+    speeds: NDArray[np.float64],
+    capacity: float,
+    previous: NDArray[np.int64],
+    *,
+    consumers: int = 3,
+) -> NDArray[np.int64]:
+    """Give each partition, fastest first, to the least loaded of so many consumers."""
+    loads = np.zeros(consumers)
+    answer = np.zeros(len(speeds), np.int64)
+    for j in np.argsort(-speeds, kind="stable"):
+        answer[j] = loads.argmin() + 1
+        loads[answer[j] - 1] += speeds[j]
+    return answer
+
+
+# In a file of its own, own_algorithm.py beside your lagless.toml, it needs no more than its name.
+module = types.ModuleType("own_algorithm")
+module.even = even  # type: ignore[attr-defined]  # a module made for this example
+sys.modules["own_algorithm"] = module
+
+speeds = {"a": 9.0, "b": 7.0, "c": 6.0, "d": 5.0, "e": 5.0}
+print(lagless.pack(speeds, capacity=100, algorithm="own_algorithm:even"))
+print(lagless.pack(speeds, capacity=100, algorithm="own_algorithm:even:consumers=2"))
