@@ -8,9 +8,10 @@ behind the name: `own_algorithm:even:consumers=4`.
 import sys
 import types
 
-import lagless
 import numpy as np
 from numpy.typing import NDArray
+
+import lagless
 
 
 def even(
