@@ -1,16 +1,21 @@
 """Real records from the broker through the Connect server into a real Delta table."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from lagless.embedded.broker import Broker
-from lagless.embedded.spark import ConnectServer, session
+from lagless.embedded.spark import Cluster, ConnectServer, session
 from lagless.errors import WrongSettings
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -61,3 +66,48 @@ def test_files_are_as_delta_needs_them(spark: SparkSession, tmp_path: Path) -> N
 def test_a_session_says_which_setting_its_server_refuses(connect: ConnectServer) -> None:
     with pytest.raises(WrongSettings, match=r"spark\.driver\.memory"):
         session(connect.url, {"spark.driver.memory": "1g"})
+
+
+ANYWHERE = """
+import sys
+from lagless.embedded import spark
+session = spark.session(sys.argv[1], {"spark.sql.shuffle.partitions": "3"})
+session.range(100).repartition(2).write.format("delta").save(sys.argv[2])
+print(session.read.format("delta").load(sys.argv[2]).count())
+print(session.conf.get("spark.sql.shuffle.partitions"))
+print(session.conf.get("spark.sql.adaptive.enabled"))
+session.stop()
+"""
+
+
+@pytest.mark.parametrize("where", ["local[1]", "cluster", "connect"])
+def test_a_session_is_the_same_wherever_spark_runs(
+    where: str, connect: ConnectServer, tmp_path: Path
+) -> None:
+    with ExitStack() as running:
+        url = where
+        if where == "cluster":
+            url = running.enter_context(Cluster(workers=2)).url
+        elif where == "connect":
+            url = connect.url
+        cwd = tmp_path / "cwd"
+        cwd.mkdir()
+        # A process of its own: one that has met Connect cannot start Spark itself.
+        env = {name: it for name, it in os.environ.items() if not name.startswith("SPARK_")}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", ANYWHERE, url, str(tmp_path / "table")],
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env=env,
+            timeout=250,
+        )
+    assert done.stdout.split() == ["100", "3", "false"], done.stderr
+    assert list(cwd.iterdir()) == []
+
+
+def test_the_server_leaves_nothing_in_the_working_folder(connect: ConnectServer) -> None:
+    assert connect.log.exists()
+    assert str(connect.folder) in " ".join(psutil.Process(connect.pid).cmdline())
+    assert not Path("spark-warehouse").exists()
+    assert not Path("derby.log").exists()
