@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # it ships no types
+import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
