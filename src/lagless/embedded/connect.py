@@ -34,6 +34,7 @@ class ConnectServer:
         port: int | None = None,
         conf: Mapping[str, str] | None = None,
         *,
+        host: str = ports.HOST,
         master: str = "local[2]",
         memory: str = "2g",
         bootstrap: str | None = None,
@@ -46,6 +47,7 @@ class ConnectServer:
         ).absolute()
         self.log = self.folder / "connect.log"
         self._port = port
+        self._host = host
         self._conf = dict(conf or {})
         self._master = master
         self._memory = memory
@@ -80,7 +82,7 @@ class ConnectServer:
             "spark.driver.host": ports.HOST,
             "spark.driver.bindAddress": ports.HOST,
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.folder}",
-            "spark.connect.grpc.binding.address": ports.HOST,
+            "spark.connect.grpc.binding.address": self._host,
             "spark.connect.grpc.binding.port": str(self._port),
             # A consumer may be quiet for hours, and must find its session again.
             "spark.connect.session.manager.defaultSessionTimeout": "24h",
@@ -117,6 +119,10 @@ class ConnectServer:
         process, self._process = self._process, None
         if process is not None:
             lifetimes.end(process)
+
+    def wait(self) -> int:
+        """Wait until the server ends by itself, and return its exit status."""
+        return self._running().wait()
 
     def kill(self) -> None:
         """End the server at once, as a crash would."""
