@@ -1,5 +1,6 @@
 """The processes of the demo: started with a log each, watched, and ended together."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lagless.embedded import lifetimes
+from lagless.wiring import bonds
 
 
 class Children:
@@ -18,7 +20,9 @@ class Children:
 
     def start(self, name: str, arguments: Sequence[str], log: Path) -> None:
         """Start `python -m …` under a name; its output goes to the log."""
-        process = lifetimes.bear([sys.executable, "-m", *arguments], log)
+        # What a controller starts would outlive it, and so this process too.
+        environment = os.environ | {bonds.END_WITH: str(os.getpid())}
+        process = lifetimes.bear([sys.executable, "-m", *arguments], log, env=environment)
         self._running[name] = (process, log)
 
     def check(self) -> None:

@@ -16,6 +16,7 @@ from lagless.errors import LaglessError, TryAgain
 from lagless.messages import WriteSpeeds
 from lagless.model import Consumer, TopicPartition
 from lagless.settings import Settings
+from lagless.wiring import bonds
 from lagless.wiring.clocks import RealClock
 
 with extras.needed("kafka"):
@@ -56,6 +57,7 @@ def run(
     # A user's transform is looked for where the command was started.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
+    bonds.end_with(ending)
     clock = RealClock(ending)
     offsets = Offsets(settings)
     lake = make_lake(settings)
