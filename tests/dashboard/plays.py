@@ -1,7 +1,8 @@
 """Messages as the roles would send them, so that the page can be tested without the roles."""
 
+import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from lagless.settings import Settings, parse
 
 GROUP = "orders"
 TOPICS = {"clicks": 8, "orders": 10, "payments": 6}
+Walk: TypeAlias = Iterator[dict[TopicPartition, float]]
+"""Measurements, one after the other."""
 
 
 def settings(**consumer: Any) -> Settings:
@@ -96,15 +99,15 @@ def assignment(
     )
 
 
-def walk(seed: int, steps: int, c: float) -> Iterator[dict[TopicPartition, float]]:
+def walk(seed: int, c: float) -> Walk:
     """Let the speeds of all partitions walk, with a spike on one topic now and then."""
     draw = np.random.default_rng(seed)
     names = [TopicPartition(topic, n) for topic, count in TOPICS.items() for n in range(count)]
-    base = draw.pareto(1.6, len(names)) * 0.07 * c + 0.03 * c
-    for step in range(steps):
-        base = np.clip(base + draw.normal(0, 0.012 * c, len(names)), 0.01 * c, 0.8 * c)
-        swing = 1 + 0.35 * np.sin(step / 22)
-        lift = 1.9 if 0.45 < step / steps < 0.62 else 1.0
+    base = draw.pareto(1.6, len(names)) * 0.07 * c + 0.05 * c
+    for step in itertools.count():
+        base = np.clip(base + draw.normal(0, 0.01 * c, len(names)), 0.02 * c, 0.6 * c)
+        swing = 1 + 0.25 * np.sin(step / 22)
+        lift = 1.8 if 80 < step % 180 < 112 else 1.0
         yield {
             name: float(speed * swing * (lift if name.topic == "clicks" else 1))
             for name, speed in zip(names, base, strict=True)
@@ -114,35 +117,39 @@ def walk(seed: int, steps: int, c: float) -> Iterator[dict[TopicPartition, float
 class Group:
     """A make-believe group: speeds walk, partitions are packed, consumers say what they hold."""
 
-    def __init__(self, knobs: Settings, algorithm: str = "mbfp") -> None:
+    def __init__(self, knobs: Settings, algorithm: str = "sticky") -> None:
         self.knobs = knobs
         self.algorithm = algorithm
         self.generation = 0
         self.held: dict[TopicPartition, tuple[Consumer, int]] = {}
+        self.moved_at: dict[Consumer, float] = {}
 
     @property
     def assignment(self) -> dict[TopicPartition, Consumer]:
         """Who reads what."""
         return {partition: consumer for partition, (consumer, _) in self.held.items()}
 
-    def beats(
-        self, at: float, silent: tuple[Consumer, ...] = (), lag: float = 1.2
-    ) -> list[Message]:
-        """Give a heartbeat of everyone but the silent."""
-        return [
-            heartbeat(
-                at,
-                consumer,
-                {p: g for p, (owner, g) in self.held.items() if owner == consumer},
-                bytes_per_second=1.1e6,
-                cycle_seconds=2.4,
-                lag_seconds=lag * (1 + 0.6 * np.sin(at / 17 + consumer)),
-                lag_bytes=1.4e6 * lag,
-                lag_records=int(9300 * lag),
+    def beats(self, at: float, silent: tuple[Consumer, ...] = ()) -> list[Message]:
+        """Give a heartbeat of everyone but the silent; who was given something lags for a while."""
+        told: list[Message] = []
+        for consumer in sorted(set(self.assignment.values())):
+            if consumer in silent:
+                continue
+            calm = 0.9 + 0.3 * np.sin(at / 37 + 2.3 * consumer)
+            lag = float(calm + 3.5 * np.exp(-(at - self.moved_at.get(consumer, 0)) / 14))
+            told.append(
+                heartbeat(
+                    at,
+                    consumer,
+                    {p: g for p, (owner, g) in self.held.items() if owner == consumer},
+                    bytes_per_second=1.1e6 + 9e4 * (consumer % 4),
+                    cycle_seconds=2.4,
+                    lag_seconds=lag,
+                    lag_bytes=1.1e6 * lag,
+                    lag_records=int(7300 * lag),
+                )
             )
-            for consumer in sorted(set(self.assignment.values()))
-            if consumer not in silent
-        ]
+        return told
 
     def reassign(
         self, at: float, table: Speeds, reason: str, to: Assignment | None = None
@@ -160,6 +167,7 @@ class Group:
             p: self.held[p] if before.get(p) == consumer else (consumer, self.generation)
             for p, consumer in after.items()
         }
+        self.moved_at |= {n: at for p, n in after.items() if before.get(p) != n}
         g = self.generation
         said = [
             decision(at, "phase", reason, "Reassign", g - 1, cause=reason),
@@ -189,26 +197,31 @@ class Group:
         return said
 
 
-def past(group: Group, now: float, seconds: float = 900, seed: int = 3) -> list[Message]:
+def past(group: Group, now: float, seconds: float, walking: Walk) -> list[Message]:
     """Tell what happened until now: a measurement each 5 s, a reassignment each 30 s."""
-    told: list[Message] = []
     steps = int(seconds / 5)
-    for step, table in enumerate(walk(seed, steps, group.knobs.capacity)):
-        at = now - 5 * (steps - 1 - step)
-        told.append(speeds(at, table))
-        if step % 6 == 0:
-            load: dict[Consumer, float] = {}
-            for partition, consumer in group.assignment.items():
-                load[consumer] = load.get(consumer, 0) + table[partition]
-            full = [n for n, x in load.items() if x > group.knobs.capacity]
-            reason = (
-                "24 partitions are not read"
-                if not load
-                else f"consumer {full[0]} has more than its capacity"
-                if full
-                else "the interval is up"
-            )
-            told += group.reassign(at, table, reason)
-        told += group.beats(at)
-        told.append(Echo(group=GROUP, echo="", at=at))
+    told: list[Message] = []
+    for step, table in enumerate(itertools.islice(walking, steps)):
+        told += moment(group, now - 5 * (steps - 1 - step), step, table)
     return [message for message in told if getattr(message, "at", 0) <= now]
+
+
+def moment(
+    group: Group, at: float, step: int, table: Mapping[TopicPartition, float]
+) -> list[Message]:
+    """Tell what happens in one step of 5 s."""
+    told: list[Message] = [speeds(at - 0.2, table)]
+    if step % 6 == 0:
+        load: dict[Consumer, float] = {}
+        for partition, consumer in group.assignment.items():
+            load[consumer] = load.get(consumer, 0) + table[partition]
+        full = [n for n, x in load.items() if x > group.knobs.capacity]
+        reason = (
+            "24 partitions are not read"
+            if not load
+            else f"consumer {full[0]} has more than its capacity"
+            if full
+            else "the interval is up"
+        )
+        told += group.reassign(at, table, reason)
+    return [*told, *group.beats(at), Echo(group=GROUP, echo="", at=at)]

@@ -7,10 +7,12 @@ line on stdout is the page's address.
 """
 
 import argparse
+import itertools
 import json
 import sys
 import threading
 import time
+from functools import partial
 
 from lagless import messages
 from lagless.dashboard import app
@@ -42,17 +44,15 @@ def listen(source: Handed) -> None:
             source.hand(kind.model_validate(document["message"]))
 
 
-def alive(source: Handed, group: plays.Group) -> None:
+def alive(source: Handed, group: plays.Group, walking: plays.Walk, step: int) -> None:
     """Keep the make-believe group alive, for looking at by hand."""
-    tables = list(plays.walk(5, 720, group.knobs.capacity))
-    for step, table in enumerate(tables):
-        now = time.time()
-        if step % 5 == 0:
-            source.hand(plays.speeds(now, table))
-        if step % 30 == 20:
-            source.hand(*group.reassign(now, table, "the interval is up"))
-        source.hand(*group.beats(now))
+    for second in itertools.count(1):
         time.sleep(1)
+        now = time.time()
+        if second % 5 == 0:
+            step += 1
+            source.hand(*plays.moment(group, now, step, next(walking)))
+        source.hand(*group.beats(now))
 
 
 def main() -> None:
@@ -64,9 +64,13 @@ def main() -> None:
     given = parser.parse_args()
     knobs = plays.settings(heartbeat=1, lost_after=60)
     group = plays.Group(knobs)
-    source = Handed(plays.past(group, time.time(), given.past) if given.past else ())
-    target, rest = (alive, (source, group)) if given.live else (listen, (source,))
-    threading.Thread(target=target, args=rest, daemon=True).start()
+    walking = plays.walk(7, knobs.capacity)
+    source = Handed(plays.past(group, time.time(), given.past, walking))
+    if given.live:
+        job = partial(alive, source, group, walking, int(given.past / 5))
+    else:
+        job = partial(listen, source)
+    threading.Thread(target=job, daemon=True).start()
     desk = Desk(source, knobs, Now())
     app.serve(desk, "127.0.0.1", given.port, lambda address: print(address, flush=True))
 

@@ -20,7 +20,7 @@ KNOBS = plays.settings()
 @pytest.fixture(scope="module")
 def seen() -> Snapshot:
     story = Story(plays.GROUP, KNOBS.capacity)
-    for message in plays.past(plays.Group(KNOBS), NOW, 300):
+    for message in plays.past(plays.Group(KNOBS), NOW, 300, plays.walk(3, KNOBS.capacity)):
         story.tell(message)
     return view.look(story, KNOBS, NOW, Link(heard=True))
 

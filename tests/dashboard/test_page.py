@@ -293,5 +293,6 @@ def test_pictures_for_the_docs(serve: Serve, browser: Browser, pictures: Path | 
 
 
 def test_messages_of_the_plays_are_messages() -> None:
-    told = plays.past(group(), 1_000_000.0, 60)
+    made = group()
+    told = plays.past(made, 1_000_000.0, 60, plays.walk(3, made.knobs.capacity))
     assert all(isinstance(message, Message) for message in told)

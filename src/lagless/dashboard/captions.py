@@ -77,10 +77,10 @@ def phase(seen: Snapshot) -> str:
             if seen.controller_age is None
             else "It is there, and has decided nothing in the time that this page looks back on."
         )
+    packs = f"Packs with {seen.algorithm}"
     if not seen.reassignments:
-        return f"In {seen.phase}."
-    last = seen.reassignments[-1]
-    return f"Last reassigned because: {last.reason}."
+        return f"{packs}; nothing was reassigned yet."
+    return f"{packs}; last reassigned because: {seen.reassignments[-1].reason}."
 
 
 State = tuple[str, str]
