@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class Run:
     decisions: Decisions = field(default_factory=Decisions)
     beats: dict[int, tuple[float, Heartbeat]] = field(default_factory=dict)
     consumers_max: int = 0
+    restart: Thread | None = None
 
     @property
     def config(self) -> Path:
@@ -141,8 +143,10 @@ class Run:
                 return self.kill("monitor")
             psutil.Process(alive[int(self.dice.integers(len(alive)))]).kill()
         elif kind == "connect":
+            self.join()
             self.connect.kill()
-            self.connect.start()
+            self.restart = Thread(target=self.connect.start, name="restart", daemon=True)
+            self.restart.start()
         else:
             process = self.children.pop(kind)
             process.kill()
@@ -150,6 +154,12 @@ class Run:
             self.start_role(kind)
         self.kills[kind] += 1
         return kind
+
+    def join(self) -> None:
+        """Wait until a Connect server that is starting is up."""
+        if self.restart is not None:
+            self.restart.join()
+            self.restart = None
 
     def wait(self, seconds: float, done: Callable[[], bool] = lambda: False) -> bool:
         """Let time go by while listening; say whether `done` came true."""
@@ -219,6 +229,7 @@ def run(
                     f"{time.monotonic() - began:.0f} s: killed {killed}, lag {lag}, "
                     f"{len(one.fresh())} consumers heard"
                 )
+            one.join()
             last = time.monotonic()
             one.wait(5)
             small = one.wait(3 * RECOVERY, lambda: (one.lag() or 10**9) < SMALL)
@@ -226,6 +237,7 @@ def run(
             say(f"lag under {SMALL:g} s again after {recovered} s")
             report = finish(one, say)
         finally:
+            one.join()
             for process in one.children.values():
                 lifetimes.end(process, 5)
             wiring.end_consumers(one.settings)

@@ -279,7 +279,9 @@ class Service:
         vitals.lag_bytes = gathered.total
         vitals.lag_records = sum(map(len, gathered.spans.values()))
         vitals.lag_seconds = self._delays.seconds(self._clock.now(), self._cycle.positions)
-        vitals.backlog = nest(dict(gathered.bytes))
+        # The controller scales on this: only what was looked at, and of which the size is known.
+        known = self._cycle.weights.of(gathered.spans).keys() & self._cycle.positions.keys()
+        vitals.backlog = nest({p: size for p, size in gathered.bytes.items() if p in known})
 
     # ------------------------------------------------------------------ orders
 

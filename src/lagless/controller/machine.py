@@ -93,7 +93,7 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instru
     state = _learn(state, event, policy)
     if isinstance(event, Mail) and _is_quiet(before, state):
         return state, []
-    state, out = _judge(state, policy)
+    state, out = _judge(state, policy, len(before.lost))
     state, moved = _run(state, policy)
     out += moved
     if state.phase is not Phase.SYNCHRONIZE:
@@ -184,9 +184,8 @@ def _is_quiet(before: State, after: State) -> bool:
     )
 
 
-def _judge(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
-    """Find who is lost and who never started."""
-    known = len(state.lost)
+def _judge(state: State, policy: Policy, known: int) -> tuple[State, list[Instruction]]:
+    """Find who is lost and who never started; `known` of them were told before."""
     for n, member in list(state.members.items()):
         reason = membership.why_lost(state, member, policy)
         if reason:
