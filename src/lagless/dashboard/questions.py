@@ -66,6 +66,8 @@ class Questions:
         if not capacity > 0:
             self._answer.show("The capacity should be more than 0.")
             return
+        if self._asked is None:
+            self._answer.show("Trying every algorithm …")
         self._asked = asked = object()
         chosen = self._algorithm.value
         found = await _aside(lambda: _all(seen, capacity, slack))
