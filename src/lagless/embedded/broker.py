@@ -252,7 +252,14 @@ def _format(command: list[Path | str], config: Path, log: Path) -> None:
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     with log.open("ab") as output:
         done = subprocess.run(
-            [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", config],
+            [
+                *command,
+                "kafka.tools.StorageTool",
+                "format",
+                f"--cluster-id={cluster}",
+                "-c",
+                config,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
