@@ -147,5 +147,6 @@ class Source:
             try:
                 self._producer.produce(topic, value, partition=partition, on_delivery=confirmed)
                 return
-            except BufferError:
+            except (BufferError, KafkaException):
+                # Full, or the topic was just made and this producer has not heard of it.
                 self._producer.poll(0.2)

@@ -17,11 +17,7 @@ def picky(rows: DataFrame) -> DataFrame:
 
 def python(rows: DataFrame) -> DataFrame:
     """Use a function of Python's, which raises on 13."""
-
-    @F.udf("bigint")
-    def inverse(value: int) -> int:
-        return 1000 // (value - 13)
-
+    inverse = F.udf(lambda value: 1000 // (value - 13), "bigint")
     return rows.withColumn("inverse", inverse("a"))
 
 
@@ -33,3 +29,8 @@ def forgetful(rows: DataFrame) -> DataFrame:
 def broken(rows: DataFrame) -> DataFrame:
     """Name a column that is not there."""
     return rows.select("*", "nowhere")
+
+
+def raising(rows: DataFrame) -> DataFrame:
+    """Make no frame at all."""
+    raise RuntimeError("no")

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,8 @@ Assign = Annotated[
 def register(app: typer.Typer) -> None:
     """Put the commands of this theme on the app."""
     app.command("consumer")(consumer)
+    app.command("calibrate")(calibrate)
+    app.command("compact")(compact)
 
 
 def consumer(
@@ -77,6 +80,63 @@ def consumer(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def calibrate(
+    file: config.Config = config.DEFAULT,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the figure, the numbers and the settings.")
+    ] = Path("calibration"),
+    scale: Annotated[
+        float, typer.Option(min=0.001, max=10, help="Share of the paper's bytes to read.")
+    ] = 1.0,
+    conditions: Annotated[
+        str, typer.Option(help="Which of the paper's three conditions, by number.")
+    ] = "1,2,3",
+    overrides: config.Set = None,
+    json: output.Json = False,
+) -> None:
+    """Measure what a consumer can read: the paper's three conditions, and the C̄ that follows."""
+    from lagless.wiring import calibration
+
+    settings = config.settings(file, overrides)
+    chosen = calibration.choose(conditions)
+    found = calibration.run(
+        settings, chosen, scale, out, lambda words: output.notes.print(words, markup=False)
+    )
+    output.show(found.told(), json, lambda: print(found.text()))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def compact(
+    file: config.Config = config.DEFAULT,
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="Names of tables; all of the lake by default.")
+    ] = None,
+    target: Annotated[str, typer.Option(help="Size of a merged file.")] = "128 MB",
+    overrides: config.Set = None,
+    json: output.Json = False,
+) -> None:
+    """Merge small files of tables and delete old ones, beside running consumers too."""
+    from lagless import extras
+    from lagless.settings import units
+
+    with extras.needed("spark"):
+        from lagless.adapters.lake import compaction, folders
+
+    settings = config.settings(file, overrides)
+    try:
+        size = units._size(target)
+    except ValueError as error:
+        raise WrongInput(f"--target {target}: {error}") from error
+    chosen = folders.chosen(settings.lake.path, tables or ())
+    outcomes = [compaction.compact(path, size) for path in chosen]
+    output.show(
+        {"tables": {one.table: asdict(one) for one in outcomes}},
+        json,
+        lambda: print(compaction.summary(outcomes) or "there are no tables yet"),
+    )
 
 
 def parse(text: str) -> "list[TopicPartition]":

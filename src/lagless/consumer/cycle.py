@@ -76,6 +76,8 @@ class Cycle:
         bounds = self.offsets.bounds(held)
         at = {p: Position(self.positions.get(p, bounds[p].earliest), 0) for p in bounds}
         spans = ledger.backlog(at, bounds)
+        # A log that ends before its position is another topic by now, or an error: look at it.
+        spans |= {p: Span(bounds[p].end, bounds[p].end) for p in ledger.beyond(at, bounds)}
         weights = self.weights.of(spans)
         known = sum(weights.values()) / len(weights) if weights else 0.0
         # Records of unknown size are read at once, a probe of them.

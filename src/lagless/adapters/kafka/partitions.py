@@ -56,7 +56,7 @@ class Offsets:
         for name, future in asked.items():
             described = _answer(f"describing topic {name}", future)
             if described is not None:
-                found[name] = (Topic(name, str(described.topic_id)), len(described.partitions))
+                found[name] = (Topic(name, _id(described.topic_id)), len(described.partitions))
         return found
 
     def bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
@@ -108,6 +108,18 @@ class Offsets:
                 request_timeout=TIMEOUT,
             )
         return asked
+
+
+def delete_topics(settings: Settings, names: Collection[str]) -> None:
+    """Delete topics; one that is not there is a success."""
+    admin = AdminClient(connection.confluent(settings.kafka))
+    for name, future in admin.delete_topics(list(names)).items():
+        _answer(f"deleting topic {name}", future)
+
+
+def _id(given: object) -> str:
+    """Write a topic's id as Kafka does: librdkafka's "/" would split the names of offsets."""
+    return str(given).replace("+", "-").replace("/", "_")
 
 
 def _answer(doing: str, future: "Future[Any]") -> Any:

@@ -248,7 +248,7 @@ class Lake:
         began = time.perf_counter()
         observation = Observation()
         rows = formats.rows(judged.observe(observation, *_counts(form, place.settings)), form)
-        transformed = rows if place.transform is None else place.transform(rows)
+        transformed = _transformed(place, rows)
         files: list[File] = []
         try:
             files = writing.write(transformed, place.table.path, self._files(work))
@@ -337,10 +337,15 @@ class Lake:
         rows = formats.rows(judged, form)
         _run(rows)  # raises where Kafka or Spark is to blame
         try:
-            _run(place.transform(rows))
+            _run(_transformed(place, rows))
         except AnalysisException:
             raise
         except PySparkException as blame:
+            if any(word in str(blame) for word in ("ModuleNotFoundError", "ImportError")):
+                # Spark's workers lack something: no record is to blame.
+                raise GiveUp(
+                    f"{place.settings.transform}: {first_line(blame)}; install it where Spark runs"
+                ) from blame
             if work.offsets > 1:
                 raise TooMuch(
                     f"topic {work.topic.name}: the transform raises on one of {work.offsets} "
@@ -373,6 +378,18 @@ def load(name: str, topic: str) -> Transform:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # no types
     transform: Transform = found
     return transform
+
+
+def _transformed(place: _Place, rows: DataFrame) -> DataFrame:
+    if place.transform is None:
+        return rows
+    try:
+        return place.transform(rows)
+    except Exception as error:
+        # It made no frame at all: this is no matter of records.
+        raise GiveUp(
+            f"{place.settings.transform} raises {type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 def _counts(form: formats.Format, settings: TopicSettings) -> list[Any]:

@@ -1,0 +1,139 @@
+"""What a cycle reads, how fair it is, and how a quota is kept."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lagless.consumer import ledger
+from lagless.model import TopicPartition
+from lagless.ports import Bounds, Position, Span
+
+P = [TopicPartition("t", number) for number in range(5)]
+spans = st.dictionaries(
+    st.sampled_from(P),
+    st.builds(
+        lambda first, n: Span(first, first + n), st.integers(0, 10**9), st.integers(1, 10**6)
+    ),
+    min_size=1,
+)
+
+
+def test_everything_is_read_where_it_fits() -> None:
+    available = {P[0]: Span(5, 10), P[1]: Span(0, 3)}
+    assert ledger.choose(available, dict.fromkeys(P, 100.0), 1e6) == available
+
+
+def test_a_backlog_is_shared_by_its_size() -> None:
+    available = {P[0]: Span(0, 9000), P[1]: Span(0, 1000)}
+    chosen = ledger.choose(available, dict.fromkeys(P, 100.0), 100_000)
+    assert {p: len(span) for p, span in chosen.items()} == {P[0]: 900, P[1]: 100}
+
+
+def test_records_of_unknown_size_are_probed() -> None:
+    chosen = ledger.choose({P[0]: Span(7, 10**9)}, {}, 5e6)
+    assert chosen == {P[0]: Span(7, 7 + ledger.PROBE)}
+
+
+def test_a_record_larger_than_the_budget_is_read_alone() -> None:
+    available = {P[0]: Span(0, 3), P[1]: Span(0, 8)}
+    assert ledger.choose(available, dict.fromkeys(P, 9e6), 5e6) == {P[1]: Span(0, 1)}
+
+
+@given(spans, st.floats(1, 1e9), st.floats(1, 1e7), st.none() | st.integers(1, 1000))
+def test_what_is_chosen_is_there_and_within_budget_and_limit(
+    available: dict[TopicPartition, Span], budget: float, weight: float, limit: int | None
+) -> None:
+    weights = dict.fromkeys(P, weight)
+    chosen = ledger.choose(available, weights, budget, limit)
+    assert chosen
+    for p, span in chosen.items():
+        assert span.first == available[p].first
+        assert 0 < len(span) <= len(available[p])
+    offsets = sum(map(len, chosen.values()))
+    assert offsets == 1 or offsets * weight <= budget * (1 + 1e-9)
+    assert limit is None or offsets <= limit
+
+
+def test_what_is_deleted_or_beyond_is_told_from_what_is_there() -> None:
+    at = {P[0]: Position(5, 1), P[1]: Position(5, 1), P[2]: Position(50, 1), P[3]: Position(9, 1)}
+    bounds = {P[0]: Bounds(0, 9), P[1]: Bounds(7, 9), P[2]: Bounds(0, 9), P[3]: Bounds(0, 9)}
+    assert ledger.backlog(at, bounds) == {P[0]: Span(5, 9), P[1]: Span(7, 9)}
+    assert ledger.deleted(at, bounds) == {P[1]: Span(5, 7)}
+    assert ledger.beyond(at, bounds) == {P[2]: Span(9, 50)}
+
+
+def test_a_backlog_allows_larger_batches() -> None:
+    batch = ledger.Batch(5e6, 50e6, 1.0)
+    assert batch.budget(1e6, 0.3) == 5e6
+    assert batch.budget(20e6, 0.3) == 20e6
+    assert batch.budget(9e9, 0.3) == 50e6
+    assert batch.budget(9e9, 0.3, reached=4e6) == 20e6
+    assert batch.budget(9e9, 0.3, reached=1e3) == 5e6
+
+
+@given(st.lists(st.floats(0.05, 3.0), min_size=20, max_size=60), st.floats(1e5, 1e8))
+def test_a_quota_is_kept_and_smooth(cycles: list[float], rate: float) -> None:
+    """Simulate cycles of any length over an endless backlog."""
+    batch = ledger.Batch(5e6, 50e6, 1.0, rate)
+    now = read = last = 0.0
+    for seconds in cycles:
+        size = batch.budget(1e12, last)
+        assert size <= rate * max(1.0, last) * (1 + 1e-9)
+        read += size
+        now += seconds + batch.pause(size, seconds)
+        last = seconds
+        assert read <= rate * now * (1 + 1e-9)
+
+
+def test_without_a_quota_there_is_no_pause() -> None:
+    assert ledger.Batch(5e6, 50e6, 1.0).pause(1e9, 0.1) == 0
+
+
+def test_the_monitors_word_goes_before_the_own_measurement() -> None:
+    weights = ledger.Weights({P[0]: 10.0})
+    weights.measure("t", 10, 5000)
+    assert weights.of(P[:2]) == {P[0]: 10.0, P[1]: 500.0}
+
+
+def test_larger_records_are_believed_at_once_and_smaller_ones_by_and_by() -> None:
+    weights = ledger.Weights()
+    weights.measure("t", 10, 1000)
+    weights.measure("t", 10, 1e6)
+    assert weights.measured["t"] == 1e5
+    weights.measure("t", 10, 1000)
+    assert 100 < weights.measured["t"] < 1e5
+
+
+def test_a_limit_is_halved_and_relaxed_until_it_is_none() -> None:
+    limits = ledger.Limits()
+    for _ in range(20):
+        limits.halve("t", limits.offsets.get("t", 10_000))
+    assert limits.offsets == {"t": 1}
+    for _ in range(20):
+        limits.relax("t", 10_000)
+    assert limits.offsets == {}
+
+
+def test_delay_is_the_age_of_the_oldest_unread_record() -> None:
+    delays = ledger.Delays()
+    for at, end in ((10.0, 5), (11.0, 7), (12.0, 7), (13.0, 9)):
+        delays.see(at, {P[0]: Bounds(0, end)})
+    assert delays.seconds(20.0, {P[0]: 0}) == 10.0
+    assert delays.seconds(20.0, {P[0]: 5}) == 9.0
+    assert delays.seconds(20.0, {P[0]: 8}) == 7.0
+    assert delays.seconds(20.0, {P[0]: 9}) == 0.0
+
+
+def test_delays_do_not_grow_for_ever() -> None:
+    delays = ledger.Delays()
+    for number in range(5000):
+        delays.see(float(number), {P[0]: Bounds(0, number + 1)})
+    assert len(delays.ends[P[0]]) <= ledger.KEPT
+    assert delays.seconds(5000.0, {P[0]: 0}) == 5000.0
+
+
+@pytest.mark.parametrize("backlog", [0.0, 1.0, 1e12])
+def test_a_budget_is_finite(backlog: float) -> None:
+    assert math.isfinite(ledger.Batch(1, 2, 1.0).budget(backlog, 0.0))
