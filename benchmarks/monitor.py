@@ -17,7 +17,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.monitor import appended
@@ -90,8 +90,11 @@ def trickle(bootstrap: str, names: list[str], stop: threading.Event) -> None:
     draw = random.Random(0)
     while not stop.is_set():
         for name in names:
-            for partition in range(PER_TOPIC):
-                producer.produce(name, os.urandom(draw.randrange(10, 500)), partition=partition)
+            try:
+                for partition in range(PER_TOPIC):
+                    producer.produce(name, os.urandom(draw.randrange(10, 500)), partition=partition)
+            except (KafkaException, BufferError):
+                pass  # the broker is still making it, or is busy
             producer.poll(0)
             stop.wait(0.05)
     producer.flush(30)
