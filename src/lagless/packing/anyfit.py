@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lagless.packing import group
 from lagless.packing.compiled import kernel
-from lagless.packing.order import decreasing
+from lagless.packing.order import ranked
 
 Speeds: TypeAlias = NDArray[np.float64]
 Consumers: TypeAlias = NDArray[np.int64]
@@ -38,8 +38,8 @@ def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Cons
 @kernel
 def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
     """Place the partitions by decreasing speed by First, Best or Worst Fit, in O(n log n)."""
-    order = decreasing(speeds)
-    return scattered(fit(speeds[order], capacity, previous[order], rule), order)
+    order, rates = ranked(speeds)
+    return scattered(fit(rates, capacity, previous[order], rule), order)
 
 
 @kernel
@@ -69,8 +69,8 @@ def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
 @kernel
 def nfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit Decreasing."""
-    order = decreasing(speeds)
-    return scattered(nf(speeds[order], capacity, previous[order]), order)
+    order, rates = ranked(speeds)
+    return scattered(nf(rates, capacity, previous[order]), order)
 
 
 @kernel

@@ -15,35 +15,35 @@ from numpy.typing import NDArray
 from lagless.packing import group
 from lagless.packing.anyfit import Consumers, Speeds, scattered
 from lagless.packing.compiled import kernel
-from lagless.packing.order import decreasing
+from lagless.packing.order import decreasing, ranked
 
 
 @kernel
-def grouped(before: group.Slots, count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the order by previous slot, and where each slot begins; those without one are last."""
-    starts = np.zeros(count + 2, np.int64)
-    for slot in before:
-        starts[(slot if slot >= 0 else count) + 1] += 1
-    for slot in range(count + 1):
-        starts[slot + 1] += starts[slot]
-    ends = starts.copy()
-    order = np.empty(len(before), np.int32)
-    for j in range(len(before)):
-        slot = before[j] if before[j] >= 0 else count
-        order[ends[slot]] = j
-        ends[slot] += 1
-    return order, starts
+def queue(
+    speeds: Speeds, before: group.Slots, count: int, largest: bool
+) -> tuple[group.Slots, NDArray[np.int64]]:
+    """Return the slots of the previous consumers by decreasing key, and where each one begins.
 
-
-@kernel
-def keys(speeds: Speeds, before: group.Slots, count: int, largest: bool) -> NDArray[np.float64]:
-    """Return each previous slot's largest or cumulative speed, summed in the list's order."""
-    found = np.zeros(count)
+    The key is the largest or the cumulative speed, summed in the list's order.
+    """
+    keys, sizes = np.zeros(count), np.zeros(count, np.int32)
     for j in range(len(speeds)):
         slot = before[j]
         if slot >= 0:
-            found[slot] = max(found[slot], speeds[j]) if largest else found[slot] + speeds[j]
-    return found
+            keys[slot] = max(keys[slot], speeds[j]) if largest else keys[slot] + speeds[j]
+            sizes[slot] += 1
+    there = np.empty(count, np.int32)
+    known = 0
+    for slot in range(count):
+        if sizes[slot] > 0:
+            there[known] = slot
+            keys[known] = keys[slot]
+            known += 1
+    slots = there[decreasing(keys[:known])]
+    starts = np.zeros(known + 1, np.int64)
+    for turn in range(known):
+        starts[turn + 1] = starts[turn] + sizes[slots[turn]]
+    return slots, starts
 
 
 @kernel
@@ -53,16 +53,31 @@ def modified(
     """Pack by Algorithm 1, in O(n log n)."""
     before, high = group.slots(previous)
     count = len(speeds) + len(high)
-    ranks = decreasing(speeds)
-    members, starts = grouped(before[ranks], count)
-    rates = speeds[ranks][members]  # by previous consumer, decreasing
+    slots, starts = queue(speeds, before, count, largest)
+    order, rates = ranked(speeds)
+    # Partitions by their consumer's turn, decreasing within it; those without one come last. So
+    # the loop below runs along the memory.
+    ends = np.full(count, starts[-1], np.int64)
+    for turn in range(len(slots)):
+        ends[slots[turn]] = starts[turn]
+    arrivals = starts[-1]
+    members, queued = np.empty(len(speeds), np.int32), np.empty(len(speeds))
+    for rank in range(len(speeds)):
+        slot = before[order[rank]]
+        if slot >= 0:
+            at = ends[slot]
+            ends[slot] += 1
+        else:
+            at = arrivals
+            arrivals += 1
+        members[at], queued[at] = rank, rates[rank]
     placed = np.full(len(speeds), -1, np.int32)
     held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
-    for slot in decreasing(keys(speeds, before, count, largest)):
-        start, end = starts[slot], starts[slot + 1]
+    for turn in range(len(slots)):
+        start, end = starts[turn], starts[turn + 1]
         while end > start:
-            found = group.join(rule, held, links, counts, capacity, rates[end - 1])
+            found = group.join(rule, held, links, counts, capacity, queued[end - 1])
             if found < 0:
                 break
             end -= 1
@@ -71,22 +86,21 @@ def modified(
             continue
         load = 0.0
         for at in range(start, end):
-            if at > start and load + rates[at] > capacity:
+            if at > start and load + queued[at] > capacity:
                 break
-            load += rates[at]
-            placed[at] = slot
-        used[slot] = True
-        group.create(rule, held, links, counts, capacity, slot, load)
+            load += queued[at]
+            placed[at] = slots[turn]
+        used[slots[turn]] = True
+        group.create(rule, held, links, counts, capacity, slots[turn], load)
     by_rank = scattered(placed, members)
     for rank in range(len(speeds)):
         if by_rank[rank] < 0:
-            speed = speeds[ranks[rank]]
-            slot = group.join(rule, held, links, counts, capacity, speed)
+            slot = group.join(rule, held, links, counts, capacity, rates[rank])
             if slot < 0:
-                slot = group.unused(used, lowest, before[ranks[rank]])
-                group.create(rule, held, links, counts, capacity, slot, speed)
+                slot = group.unused(used, lowest, before[order[rank]])
+                group.create(rule, held, links, counts, capacity, slot, rates[rank])
             by_rank[rank] = slot
-    return group.numbers(scattered(by_rank, ranks), high)
+    return group.numbers(scattered(by_rank, order), high)
 
 
 @kernel

@@ -15,21 +15,33 @@ BYTE = np.uint64(255)
 @kernel
 def decreasing(speeds: NDArray[np.float64]) -> Order:
     """Return the order of decreasing speed, equals in the order given."""
+    return ranked(speeds)[0]
+
+
+@kernel
+def increasing(keys: NDArray[np.uint64]) -> Order:
+    """Return the order of increasing keys, equals in the order given; keys are used up."""
+    return radix(keys)[0]
+
+
+@kernel
+def ranked(speeds: NDArray[np.float64]) -> tuple[Order, NDArray[np.float64]]:
+    """Return the order of decreasing speed, equals in the order given, and the speeds in it."""
     keys = np.empty(len(speeds), np.uint64)
     bits = keys.view(np.float64)
     for j in range(len(speeds)):
         # The bits of floats from 0 are ordered as the floats are; + 0.0 turns -0.0 into 0.0.
         bits[j] = speeds[j] + 0.0
         keys[j] = ~keys[j]
-    return increasing(keys)
+    order, keys = radix(keys)
+    for rank in range(len(keys)):
+        keys[rank] = ~keys[rank]
+    return order, keys.view(np.float64)
 
 
 @kernel
-def increasing(keys: NDArray[np.uint64]) -> Order:
-    """Return the order of increasing keys, equals in the order given; keys are used up.
-
-    Sorts by radix, byte by byte, in O(n): reads and writes run along the memory.
-    """
+def radix(keys: NDArray[np.uint64]) -> tuple[Order, NDArray[np.uint64]]:
+    """Sort by radix, byte by byte, in O(n); return the order and the keys in it."""
     n = len(keys)
     order = np.empty(n, np.int32)
     counts = np.zeros((8, 256), np.int64)
@@ -56,4 +68,4 @@ def increasing(keys: NDArray[np.uint64]) -> Order:
             starts[value] += 1
         keys, other_keys = other_keys, keys
         order, other_order = other_order, order
-    return order
+    return order, keys
