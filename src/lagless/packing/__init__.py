@@ -84,7 +84,9 @@ REGISTRY: dict[str, Algorithm] = {
         Algorithm("kd_<n>", "baselines:kd", family="count", parameters={"n": 1}),
         Algorithm("ezzeddine", "baselines:ezzeddine", family="any fit"),
         Algorithm("sticky", "sticky:pack", parameters={"slack": 0.05}),
-        Algorithm("exact", "exact:pack", extra="exact"),
+        Algorithm(
+            "exact", "exact:pack", parameters={"seconds": 10.0, "consumers": 0}, extra="exact"
+        ),
     )
 }
 

@@ -169,6 +169,8 @@ def place(
             loads[slot] += rates[j]
     j = 0
     for rule in (group.BEST, group.WORST):
+        if rule == group.BEST and tight == 0:
+            continue
         held, links, counts = group.empty(rule, slots)
         for slot in range(slots):
             if used[slot]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lagless.packing import group
 from lagless.packing.compiled import kernel
+from lagless.packing.order import increasing
 
 Speeds: TypeAlias = NDArray[np.float64]
 Loads: TypeAlias = NDArray[np.float64]
@@ -77,15 +78,18 @@ def in_row(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int
 
 @kernel
 def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int) -> int:
-    """Count with the open consumers' loads in Best Fit's tree."""
+    """Count with the open consumers' loads in Best Fit's tree.
+
+    Which of equally loaded consumers it is does not change the count, so all are slot 0.
+    """
     held, links, counts = group.empty(group.BEST, len(speeds))
-    opened = 0
-    for slot in range(len(loads)):
-        if loads[slot] >= 0:
-            opened += 1
-            group.create(group.BEST, held, links, counts, capacity, slot, loads[slot])
+    full = loads[loads >= 0]
+    opened = len(full)
     if opened > most:
         return most + 1
+    # By increasing load each one comes beside the last in memory.
+    for i in increasing(full.view(np.uint64).copy()):
+        group.create(group.BEST, held, links, counts, capacity, 0, full[i])
     for j in range(len(speeds)):
         if kept[j]:
             continue
@@ -94,6 +98,5 @@ def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: in
             opened += 1
             if opened > most:
                 return opened
-            # Which consumer it is does not change the count.
             group.create(group.BEST, held, links, counts, capacity, 0, speeds[j])
     return opened
