@@ -20,7 +20,7 @@ from lagless.adapters.lake import schemas as stored
 from lagless.adapters.lake.sessions import Sessions, first_line
 from lagless.adapters.lake.statistics import File
 from lagless.adapters.lake.table import Table
-from lagless.errors import GiveUp, LaglessError, TooMuch, TryAgain, WrongSettings
+from lagless.errors import Away, GiveUp, LaglessError, TooMuch, TryAgain, WrongSettings
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings, TopicSettings
 
@@ -116,7 +116,7 @@ class Lake:
             if isinstance(error, OSError):
                 raise TryAgain(f"{place.table.path}: {error}") from error
             if not self._sessions.check():
-                raise TryAgain(f"Spark was lost: {first_line(error)}") from error
+                raise Away(f"Spark was lost: {first_line(error)}", "spark") from error
             raise TryAgain(f"topic {topic.name}: {first_line(error)}") from error
 
     def give_up(
