@@ -162,6 +162,30 @@ def test_a_broker_out_of_reach_is_a_trouble(
     assert not watcher.heard
 
 
+def test_a_broker_that_comes_back_is_read_on(
+    knobs: Settings, watch: Callable[[Settings], Watcher], tmp_path: Path
+) -> None:
+    from lagless.embedded.broker import Broker
+
+    with Broker(tmp_path / "broker") as broker:
+        own = knobs.kafka.model_copy(update={"bootstrap": broker.bootstrap})
+        knobs = knobs.model_copy(update={"kafka": own})
+        topics.ensure(knobs)
+        watcher = watch(knobs)
+        until(lambda: watcher.heard, "Kafka answers")
+        broker.kill()
+        until(lambda: watcher.trouble, "that nobody answers")
+        broker.start()
+        until(lambda: not watcher.trouble, "that Kafka is back")
+        writer = Writer(knobs.kafka)
+        writer.write(
+            knobs.controller.metadata_topic, 0, plays.heartbeat(time.time(), 1, {}).encode()
+        )
+        writer.close()
+        gathered(watcher, {Heartbeat})
+        watcher.close()
+
+
 @pytest.mark.browser
 def test_the_page_shows_what_is_on_kafka(
     config: Path, knobs: Settings, serve: Callable[..., Served], browser: Browser

@@ -57,3 +57,12 @@ def test_old_points_go_and_lines_have_no_more_points_than_can_be_seen() -> None:
     shown = series.moments(told, 6)
     assert series.POINTS <= len(shown) <= series.POINTS + 1
     assert shown[-1].at == 2 * KEPT - 1
+
+
+def test_who_ended_long_ago_is_forgotten() -> None:
+    told = story((0, 1e5))
+    told.tell(plays.heartbeat(0, 1, {}))
+    told.tell(plays.heartbeat(KEPT, 2, {}))
+    told.tell(plays.speeds(KEPT + 1, {P: 1e5}))
+    assert [member.consumer for member in told.members.values()] == [2]
+    assert list(told.lags) == [2]

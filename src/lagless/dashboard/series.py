@@ -48,7 +48,9 @@ def timings(
     Evaluation"."""
     return (
         decisions.timing(
-            "Δt1", "a change of load until speeds show it whole, estimated from the speeds", ramps(samples)
+            "Δt1",
+            "a change of load until speeds show it whole, estimated from the speeds",
+            ramps(samples),
         ),
         decisions.timing(
             "Δt2",

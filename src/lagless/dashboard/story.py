@@ -100,6 +100,9 @@ class Story:
         oldest = self.samples[-1].at - KEPT
         while self.samples[0].at < oldest:
             del self.samples[0]
+        # Whoever ended longer ago than lines go back is on no line any more.
+        self.members = {key: known for key, known in self.members.items() if known.last >= oldest}
+        self.lags = {n: lags for n, lags in self.lags.items() if lags[-1].at >= oldest}
 
     def _heartbeat(self, message: Heartbeat) -> None:
         member = self._member(message.consumer, message.incarnation, message.at)
