@@ -12,7 +12,7 @@ from typing import Literal
 
 from lagless.consumer import ledger, workers
 from lagless.consumer.claims import Claims
-from lagless.errors import ClaimLost, DataLost, GiveUp, TooMuch, TryAgain
+from lagless.errors import Away, ClaimLost, DataLost, GiveUp, TooMuch, TryAgain
 from lagless.model import TopicPartition
 from lagless.ports import Bounds, Clock, Intake, Offsets, Position, Span, Tables, Topic
 
@@ -155,7 +155,7 @@ class Cycle:
 
     def _late(self, name: str, gathered: Gathered) -> TryAgain:
         tried = sum(len(span) for p, span in gathered.spans.items() if p.topic == name)
-        error = TryAgain(f"topic {name}: the cycle did not end within {self.deadline:g} s")
+        error = Away(f"topic {name}: the cycle did not end within {self.deadline:g} s", "spark")
         self._halve(name, min(tried, self.limits.offsets.get(name, tried)), error)
         return error
 

@@ -147,7 +147,15 @@ class Lake:
 
     def ready(self) -> None:
         """Open a session, and let it do once what a cycle does."""
-        spark = self._sessions.get()
+        try:
+            self._rehearse(self._sessions.get())
+        except (LaglessError, AnalysisException):
+            raise
+        except Exception as error:
+            self._sessions.drop()
+            raise Away(f"Spark was lost: {first_line(error)}", "spark") from error
+
+    def _rehearse(self, spark: SparkSession) -> None:
         with tempfile.TemporaryDirectory(prefix="lagless-", dir=self._root()) as folder:
             fields = spark.createDataFrame([], "seq BIGINT").schema
             form = formats.json_format("seq BIGINT", fields, "")

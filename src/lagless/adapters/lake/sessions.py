@@ -123,3 +123,6 @@ def _impatient(session: Any) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+    # A starved server answers a second attachment with INVALID_CURSOR.DISCONNECTED, and the client
+    # waits for ever. Calls are short, and a broken one is made again by the next cycle.
+    client.disable_reattachable_execute()
