@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lagless.evaluation import cells, claims, paper, plans, tables, waiting, waits
+from lagless.evaluation import (
+    cells,
+    claims,
+    claims_latency,
+    claims_packing,
+    paper,
+    plans,
+    tables,
+    waits,
+)
 from lagless.evaluation.experiments import KEDA, PAPER
 
 PLAN = plans.Plan(
@@ -35,8 +44,8 @@ def waited() -> list[waits.Wait]:
 @cache
 def found() -> list[claims.Claim]:
     """Check all claims."""
-    evidence = claims.Evidence(scores(), scores("fixed"), scores(clamp="none"))
-    return [*claims.on_packing(evidence), *waiting.on_latency(waited())]
+    evidence = claims_packing.Evidence(scores(), scores("fixed"), scores(clamp="none"))
+    return [*claims_packing.on_packing(evidence), *claims_latency.on_latency(waited())]
 
 
 def publish(out: Path) -> None:

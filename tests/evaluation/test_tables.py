@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lagless.evaluation import cells, claims, tables, waiting
+from lagless.evaluation import cells, claims_latency, claims_packing, tables
 from lagless.evaluation.experiments import MODIFIED, PAPER
 from tests.evaluation import drawn
 
@@ -78,7 +78,7 @@ def as_the_paper_says() -> list[tables.Score]:
 
 
 def verdicts(found: list[tables.Score]) -> dict[str, str]:
-    checked = claims.on_packing(claims.Evidence(found, found, found))
+    checked = claims_packing.on_packing(claims_packing.Evidence(found, found, found))
     return {claim.says: claim.verdict for claim in checked}
 
 
@@ -125,8 +125,8 @@ def test_the_order_matters_as_the_docs_say() -> None:
 
 
 def test_latency_claims_come_from_all_streams() -> None:
-    found = {claim.says.split()[0]: claim for claim in waiting.on_latency(drawn.waited())}
+    found = {claim.says.split()[0]: claim for claim in claims_latency.on_latency(drawn.waited())}
     assert found["MWF"].verdict == "holds"
     assert "over 2 streams" in found["MWF"].measured
     assert found["KEDA"].verdict == "see numbers"
-    assert waiting.on_latency([]) == []
+    assert claims_latency.on_latency([]) == []

@@ -14,12 +14,13 @@ import lagless
 from lagless import packing
 from lagless.evaluation import (
     claims,
+    claims_latency,
+    claims_packing,
     document,
     figures,
     grid,
     report,
     tables,
-    waiting,
     waits,
 )
 from lagless.evaluation.experiments import KEDA
@@ -64,8 +65,10 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
     scores = tables.score(rows)
     waited, shown = _latency(plan, told)
     found = [
-        *claims.on_packing(claims.Evidence(scores, other["fixed"], other["unclamped"])),
-        *waiting.on_latency(waited),
+        *claims_packing.on_packing(
+            claims_packing.Evidence(scores, other["fixed"], other["unclamped"])
+        ),
+        *claims_latency.on_latency(waited),
     ]
     publish(out, plan, scores, waited, shown, found, grid_seconds)
     return Outcome(
