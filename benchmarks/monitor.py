@@ -65,6 +65,8 @@ def scale(partitions: int, rounds: int) -> None:
                 if published > 2:  # the first rounds learn the partitions
                     told.add(page["lagless_monitor_round_seconds"])
             memory = re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+            used = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().split()[13:15]))
+            work = used / os.sysconf("SC_CLK_TCK") / page["lagless_monitor_rounds_total"]
             log = broker.data_dir / "data" / "monitor.writeSpeed-0" / f"{0:020}.log"
             before = log.stat().st_size
             while (after := log.stat().st_size) == before:
@@ -79,6 +81,7 @@ def scale(partitions: int, rounds: int) -> None:
             writer.join()
         print(f"partitions        {page['partitions']:.0f}")
         print(f"seconds a round   {sorted(told)[len(told) // 2]:.2f} (worst {max(told):.2f})")
+        print(f"work              {work:.2f} s of processor a round, start included")
         print(f"memory            {int(memory[0]) / 1024:.0f} MB at most")
         print(f"message           {(after - before) / 1000:.0f} kB compressed")
         print(f"end after SIGTERM {ended:.2f} s")

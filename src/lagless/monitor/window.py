@@ -32,8 +32,10 @@ ABSENCES = 2
 """Measurements in a row that must miss a partition until it counts as gone."""
 HALF_LIFE = 1.0
 """Windows after which a step counts half in the mean of bytes per offset."""
-AGREE = 0.25
+AGREE = 0.5
 """By how much rules 3 and 4 may differ and still tell of the same."""
+WHOLE = 0.25
+"""By how much a log's size may differ from the cost noted of it and still be all of it."""
 KNOTS = 16
 """Places of a log whose cost is noted; of old ones every other is forgotten."""
 COMPACTED = 10.0
@@ -75,6 +77,16 @@ class Knots:
             knots.pop(0)
         if len(knots) > KNOTS:
             del knots[1 : KNOTS // 2 : 2]
+
+    def fit(self, size: LogSize) -> None:
+        """Let the cost of what is there be the log's size, lest an error comes back when it goes.
+
+        A log that holds much more or less than it should holds something else, too: leave it.
+        """
+        noted = self.cost(size.start_offset, size.end_offset)
+        if noted > 0 and abs(size.bytes / noted - 1) <= WHOLE:
+            share, (_, total) = size.bytes / noted, self._knots[-1]
+            self._knots = [(offset, total - (total - cost) * share) for offset, cost in self._knots]
 
     def _up_to(self, offset: int) -> float:
         knots = self._knots
@@ -162,6 +174,8 @@ class _Log:
                     appended = known
                     self._learn(appended, offsets, windows)
         self._remember(at, size, appended, window)
+        if same_log and not in_place and not self.compacted:
+            self.knots.fit(size)
 
     def _bridge(self, before: LogSize, after: LogSize, growth: int) -> float:
         """Estimate the bytes of a step whose sizes do not tell."""

@@ -23,7 +23,7 @@ from lagless.ports import LogSize, Measurement
 from lagless.settings import KafkaSettings, Settings
 
 log = logging.getLogger("lagless.kafka")
-PATIENCE = 5.0
+PATIENCE = 10.0
 """Seconds until a broker that does not answer counts as failed for this round."""
 TRIES = 3
 """How often a log is asked for whose start moves while it is measured."""
