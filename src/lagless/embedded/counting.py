@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ def _partitions(table: Path, total: Count) -> Iterator[Rows]:
         for name in names:
             columns[name].append(rows[name].to_numpy().astype(np.int64))
         columns["version"].append(np.full(len(rows), version))
-        stamps = rows["_timestamp"].cast("timestamp[us, tz=UTC]").cast("int64").to_numpy()
+        stamps = rows["_timestamp"].cast(pa.timestamp("us", tz="UTC")).cast("int64").to_numpy()
         total.delays.append(np.maximum(at - stamps / 1e6, 0.0))
     if not columns["seq"]:
         return
