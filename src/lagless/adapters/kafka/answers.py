@@ -46,12 +46,8 @@ class Answer:
         sizes = DescribeLogDirsRequest(
             topics=[topic(topic=name, partitions=numbers) for name, numbers in by_topic.items()]
         )
-        return [
-            _offsets_request(by_topic, EARLIEST),
-            sizes,
-            _offsets_request(by_topic, LATEST),
-            _offsets_request(by_topic, EARLIEST),
-        ]
+        starts = _offsets_request(by_topic, EARLIEST)
+        return [starts, sizes, _offsets_request(by_topic, LATEST), starts]
 
     def timer(self, asked_at: float) -> Callable[[object], None]:
         """Note, when the sizes arrive, the moment between question and answer."""
