@@ -302,6 +302,32 @@ def test_the_command_publishes_answers_and_ends_at_once(
     assert out.count("\n") == 1
 
 
+def test_the_command_ends_at_once_even_if_kafka_does_not_answer(tmp_path: Path) -> None:
+    config = tmp_path / "lagless.toml"
+    config.write_text(
+        'group = "g"\ntopics = ["t"]\n[lake]\npath = "x"\n'
+        '[kafka]\nbootstrap = "127.0.0.1:1"\n[monitor]\nmetrics_port = 0\n'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lagless", "monitor", "--config", str(config), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        found = re.search(r"port (\d+)", process.stderr.readline())
+        assert found
+        assert _status(f"http://127.0.0.1:{found[1]}/health") == 503
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    assert '"published": 0' in out
+
+
 def _page(url: str) -> str:
     with urllib.request.urlopen(url, timeout=10) as response:
         return str(response.read().decode())
