@@ -40,7 +40,7 @@ from lagless.wiring import controller as wiring
 
 TOPICS = {"orders": 6, "clicks": 6}
 KINDS = ("consumer", "controller", "monitor", "connect")
-PARTITION = 80_000
+PARTITION = 60_000
 """Bytes/s that a partition has at most before the spike; on average half of it."""
 STEP = 10.0
 RECOVERY = 60.0
@@ -59,9 +59,9 @@ window = 10
 iteration = 20
 pause = 5
 catch_up = 30
-max_consumers = 6
+max_consumers = 5
 [consumer]
-max_rate = 400_000
+max_rate = 300_000
 batch_bytes = "1 MB"
 wait_seconds = 1
 [spark]

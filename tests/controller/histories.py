@@ -151,16 +151,16 @@ def strike(world: World, fault: Fault) -> None:
         case "no measurements":
             world.unmeasured_until = until
         case "speeds":
-            world.ends()
+            world.grow()
             world.speeds[name] = CAPACITY * 0.9 * float(world.generator.random())
         case "spike":
-            world.ends()
+            world.grow()
             world.speeds = {p: min(2 * s, 1.2 * CAPACITY) for p, s in world.speeds.items()}
         case "partition appears":
-            world.ends()
+            world.grow()
             world.speeds[TopicPartition("t", names[-1].partition + 1)] = 20.0
         case "partition goes":
-            world.ends()
+            world.grow()
             if len(names) > 1:
                 del world.speeds[name]
         case "outsider claims":

@@ -125,6 +125,7 @@ def test_nobody_is_taken_away_while_nothing_is_measured() -> None:
     consumers = len({n for found in readers(world).values() for n in found})
     world.unmeasured_until = world.at + 600
     world.run(world.at + 120)
+    world.grow()
     world.speeds = dict.fromkeys(world.speeds, 0.1)
     world.run(world.at + 400)
     assert len({n for found in readers(world).values() for n in found}) == consumers
@@ -135,10 +136,12 @@ def test_nobody_is_taken_away_while_nothing_is_measured() -> None:
 def test_the_group_grows_with_a_spike_and_shrinks_after_it() -> None:
     world = calm()
     before = len([p for p in world.processes if p.alive])
+    world.grow()
     world.speeds = dict.fromkeys(world.speeds, 80.0)
     world.run(world.at + 60)
     assert world.unsettled() == ""
     assert len([p for p in world.processes if p.alive]) == len(world.speeds) > before
+    world.grow()
     world.speeds = dict.fromkeys(world.speeds, 10.0)
     world.run(world.at + 120)
     assert world.unsettled() == ""

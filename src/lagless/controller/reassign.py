@@ -10,6 +10,8 @@ from lagless.model import Assignment, Consumer, TopicPartition
 EVEN = 1.05
 """How much more than the mean a consumer may keep where there are too few consumers."""
 
+SETTLED = 1.3
+"""How uneven such an assignment may get before anyone has to move again."""
 HOPELESS = 2
 """Consumers in a row that did not start, after which those that are there take over their work."""
 
@@ -129,12 +131,16 @@ def spread(
     if limit < 1:
         return {}
     load = sentinel.loads(weight, before)
+    mean = sum(weight.values()) / limit
+    complete = before.keys() >= weight.keys() and len(load) == limit and load.keys() <= alive
+    if complete and max(load.values()) <= SETTLED * max(mean, *weight.values()):
+        return {p: before[p] for p in weight}
     chosen = sorted(load.keys() | alive, key=lambda n: (n not in alive, -load.get(n, 0.0), n))
     chosen = chosen[:limit]
     while len(chosen) < limit:
         chosen.append(max(chosen, default=0) + 1)
     loads = _Loads(dict.fromkeys(chosen, 0.0))
-    room = EVEN * sum(weight.values()) / limit
+    room = EVEN * mean
     assignment: dict[TopicPartition, Consumer] = {}
     order = sorted(weight, key=lambda p: -weight[p])
     for p in order:

@@ -36,11 +36,12 @@ def weights(state: State, policy: Policy) -> dict[TopicPartition, float]:
     A partition that was never measured counts as fast as the others are on average.
     """
     partitions = sorted(state.partitions or ())
-    backlog: Mapping[TopicPartition, float] = {}
+    backlog: dict[TopicPartition, float] = {}
     if policy.catch_up > 0:
-        backlog = dict(state.backlog)
+        backlog.update(state.backlog)
         for member in state.members.values():
-            if member.last is not None and member.last.backlog:
+            if member.last is not None:
+                backlog.update(dict.fromkeys(member.held, 0.0))
                 backlog.update(messages.flatten(member.last.backlog))
     known = [state.speeds[p] for p in partitions if p in state.speeds]
     unknown = sum(known) / len(known) if known else 0.0

@@ -6,7 +6,7 @@ network's dice are a generator that is handed in.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,6 +90,8 @@ class World:
     _lost_in_row: dict[tuple[str, int], int] = field(default_factory=dict)
     _ends: dict[TopicPartition, float] = field(default_factory=dict)
     _grown_at: float = 1000.0
+    _reader: dict[TopicPartition, MemoryConsumer] = field(default_factory=dict)
+    """Who was last seen to read each partition."""
 
     def __post_init__(self) -> None:
         self.provisioner = MemoryProvisioner(self)
@@ -206,12 +208,20 @@ class World:
                 speeds=messages.nest(self.speeds),
             )
 
-    def ends(self) -> dict[TopicPartition, int]:
-        """Give the ends of the logs."""
+    def grow(self) -> None:
+        """Let the logs grow up to now, before a speed changes."""
         seconds, self._grown_at = self.at - self._grown_at, self.at
         for p, speed in self.speeds.items():
             self._ends[p] = self._ends.get(p, 0.0) + speed * seconds
-        return {p: int(end) for p, end in self._ends.items() if p in self.speeds}
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the ends of the logs."""
+        seconds = self.at - self._grown_at
+        return {
+            p: int(self._ends.get(p, 0.0) + self.speeds[p] * seconds)
+            for p in partitions
+            if p in self.speeds
+        }
 
     # consumers
 
@@ -271,7 +281,7 @@ class World:
         for receipt in receipts:
             self.post(process, receipt)
         if process.alive:
-            process.begin_cycle(self.at, self.ends())
+            process.begin_cycle(self.at, self.ends(process.state.held))
             self.later(
                 self.pace.cycle * (0.5 + self.generator.random()), lambda: self._cycle(process)
             )
@@ -282,13 +292,14 @@ class World:
     def check(self, process: MemoryConsumer) -> None:
         """See that nobody reads what this consumer reads, and that the lake is whole."""
         if process.alive and process.well:
-            for other in self.processes:
-                if other is process or not (other.alive and other.well):
+            for p in process.state.held:
+                other = self._reader.get(p)
+                self._reader[p] = process
+                if other is None or other is process or not (other.alive and other.well):
                     continue
-                both = process.state.held.keys() & other.state.held.keys()
-                if both:
+                if p in other.state.held:
                     raise Violation(
-                        f"{min(both)} is read by {process.incarnation} of {process.consumer} and "
+                        f"{p} is read by {process.incarnation} of {process.consumer} and "
                         f"{other.incarnation} of {other.consumer} at {self.at:.1f}"
                     )
         if self.lake.faults:
@@ -323,7 +334,7 @@ class World:
         idle = sum(not process.state.held for process in alive)
         if idle and len(alive) > self.policy.min_consumers:
             return f"{idle} consumers idle among {len(alive)}"
-        ends = self.ends()
+        ends = self.ends(self.speeds)
         for p in self.speeds:
             behind = ends[p] - self.lake.look([p])[p].offset
             if behind > 10 * self.pace.cycle * max(self.speeds[p], 1):
