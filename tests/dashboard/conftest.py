@@ -91,7 +91,7 @@ class Browser:
         """Open the page and wait until it is alive."""
         self.driver.get(address)
         until(lambda: self.run("return !!window.did_handshake"), "the page is connected")
-        until(lambda: self.driver.find_elements(By.CSS_SELECTOR, ".chart-bins canvas"), "a chart")
+        until(lambda: self.all(".chart-bins"), "the page is there")
 
     def run(self, script: str) -> Any:
         """Run JavaScript in the page."""

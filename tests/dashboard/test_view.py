@@ -81,7 +81,8 @@ def test_silence_shows_within_ten_seconds_and_then_as_lost() -> None:
     beat = plays.heartbeat(NOW, 1, {A: 1})
     conditions = [seen(beat, now=NOW + s).bins[0].condition for s in (1, 5.9, 6.5, 10, 21)]
     assert conditions == ["ready", "ready", "silent", "silent", "lost"]
-    assert "silent for 10 s" in texts(seen(beat, now=NOW + 10))
+    assert "Consumer 1 is silent." in texts(seen(beat, now=NOW + 10))
+    assert "Consumer 1 is lost." in texts(seen(beat, now=NOW + 21))
     assert bins(seen(beat, now=NOW + 61)) == {}
 
 
@@ -102,13 +103,13 @@ def test_who_was_deleted_is_gone_and_may_come_again() -> None:
 def test_who_waits_for_spark_is_shown_waiting() -> None:
     shown = seen(plays.heartbeat(NOW, 1, {A: 1}, waiting_for="spark"))
     assert shown.bins[0].condition == "waiting"
-    assert "Consumer 1 waits for Spark." in texts(shown)
+    assert "Consumer 1 is waiting for Spark." in texts(shown)
 
 
 def test_a_partition_without_a_consumer_is_shown() -> None:
     shown = seen(plays.speeds(NOW, SPEEDS), plays.heartbeat(NOW, 1, {A: 1}))
     assert [block.partition for block in shown.unassigned] == [B, C]
-    assert "Nobody reads orders:1, orders:2." in texts(shown)
+    assert "Nobody reads orders:1 and orders:2." in texts(shown)
 
 
 def test_a_block_that_is_to_move_says_where() -> None:
@@ -153,14 +154,25 @@ def test_old_speeds_and_a_quiet_controller_are_shown_as_such() -> None:
     shown = seen(plays.speeds(NOW - 100, SPEEDS), echo)
     assert shown.speeds_stale
     assert shown.controller_stale
-    assert "silent for 100 s" in texts(shown)
+    assert "The monitor is silent" in texts(shown)
+    assert "The controller is silent" in texts(shown)
     fresh = seen(plays.speeds(NOW - 5, SPEEDS), Echo(group=plays.GROUP, echo="", at=NOW - 3))
     assert not fresh.speeds_stale
     assert not fresh.controller_stale
 
 
+def test_notices_do_not_grow_with_the_group() -> None:
+    beats = [plays.heartbeat(NOW, n, {}) for n in range(1, 10)]
+    assert "Consumers 1, 2, 3, 4, 5 and 4 more are silent." in texts(seen(*beats, now=NOW + 9))
+    full = seen(plays.speeds(NOW, SPEEDS), plays.heartbeat(NOW, 3, {A: 1, B: 1, C: 1}))
+    assert "Consumer 3 is above the capacity C." in texts(full)
+
+
 def test_kafka_out_of_reach_is_shown_as_such() -> None:
-    shown = seen(link=Link(heard=True, trouble="all brokers are down"))
+    shown = seen(
+        plays.heartbeat(NOW - 15, 1, {A: 1}), link=Link(heard=True, trouble="all brokers are down")
+    )
+    assert len(shown.notices) == 1
     assert shown.notices[0].level == "bad"
     assert "all brokers are down" in shown.notices[0].text
 
@@ -173,7 +185,7 @@ def test_other_groups_are_nobodys_business() -> None:
 def test_a_partition_faster_than_c_is_named() -> None:
     shown = seen(plays.speeds(NOW, {A: 1.8e6}), plays.heartbeat(NOW, 1, {A: 1}))
     assert "orders:0; no assignment helps" in texts(shown)
-    assert "of its capacity" not in texts(shown)
+    assert "above the capacity" not in texts(shown)
 
 
 @given(st.permutations(range(8)))

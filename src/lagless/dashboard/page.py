@@ -75,7 +75,7 @@ class Page:
             with ui.element("div").classes("brand"):
                 text("h1", "lagless")
                 text("span", self._desk.settings.group).classes("who")
-            with ui.element("div").classes("pills").props('role=status aria-label="Connections"'):
+            with ui.element("div").classes("pills").props('role=group aria-label="Connections"'):
                 self._kafka = Pill("Kafka")
                 self._monitor = Pill("Monitor")
                 self._controller = Pill("Controller")
@@ -105,8 +105,8 @@ class Page:
     def _group(self) -> None:
         with panel("Consumers and their partitions", "group", "height is speed"):
             self._legend = Markup(classes="legend")
-            self._bins = Figure("bins", 380, width=64)
             self._nothing = Text("p", "nothing")
+            self._bins = Figure("bins", 380, width=64)
 
     def _state(self) -> None:
         with ui.element("div").classes("side"):
@@ -176,8 +176,10 @@ class Page:
                 lambda: tables.reassignments(seen, self._offset),
             ),
         )
+        there = {self._bins: columns, self._moves: len(seen.reassignments)}
         for figure, option, caption, table in figures:
-            figure.show(option, caption, table, columns)
+            empty = not there.get(figure, len(seen.moments))
+            figure.show(option, caption, table, columns, empty)
         self._legend.show(tables.legend(seen))
         self._each.show(tables.consumers(seen))
         self._timings.show(tables.timings(seen.timings))

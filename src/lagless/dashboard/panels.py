@@ -60,8 +60,8 @@ class Figure:
         self._open = False
         self._table: Callable[[], str] = str
         with ui.element("figure").props(f'aria-labelledby="f-{name}"'):
-            frame = ui.element("div").classes("frame")
-            with frame:
+            self._frame = ui.element("div").classes("frame")
+            with self._frame:
                 self.chart = ui.echart({"series": []}, renderer="canvas")
                 self.chart.classes(f"chart chart-{name}").props("aria-hidden=true")
                 self.chart.style(f"height:{height}px")
@@ -75,9 +75,15 @@ class Figure:
         details.on("toggle", self._toggled, js_handler="(e) => emit(e.target.open)")
 
     def show(
-        self, option: Option, caption: str, table: Callable[[], str], columns: int = 0
+        self,
+        option: Option,
+        caption: str,
+        table: Callable[[], str],
+        columns: int = 0,
+        empty: bool = False,
     ) -> None:
         """Draw, say and, if it is open, list."""
+        self._frame.set_visibility(not empty)
         if option != self._option:
             self._option = option
             self.chart.options.clear()

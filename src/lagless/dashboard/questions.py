@@ -92,7 +92,7 @@ async def _aside(work: Callable[[], T]) -> T:
         except Exception as error:
             told = partial(done.set_exception, error)
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(told)
+            loop.call_soon_threadsafe(lambda: None if done.done() else told())
 
     Thread(target=go, name="what if", daemon=True).start()
     return await done

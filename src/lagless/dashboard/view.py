@@ -65,7 +65,7 @@ def look(story: Story, settings: Settings, now: float, link: Link) -> Snapshot:
         moments=series.moments(story, silent_after(settings)),
         lags={consumer: series.thinned(lags) for consumer, lags in sorted(story.lags.items())},
     )
-    return snapshot.noticing(tuple(notices.find(snapshot, settings)))
+    return snapshot.noticing(tuple(notices.find(snapshot)))
 
 
 def quiet(settings: Settings) -> float:
