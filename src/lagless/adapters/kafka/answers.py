@@ -32,6 +32,8 @@ class Answer:
         self._leaders = leaders
         self.at = time.time()
         """When the sizes were taken."""
+        self.took = 0.0
+        """Seconds between question and answer: `at` is known to half of it."""
         self.sizes: dict[TopicPartition, LogSize] = {}
         self.moving: set[TopicPartition] = set()
         """Logs whose start moved while they were measured."""
@@ -53,7 +55,8 @@ class Answer:
         """Note, when the sizes arrive, the moment between question and answer."""
 
         def note(_: object) -> None:
-            self.at = (asked_at + time.time()) / 2
+            self.took = time.time() - asked_at
+            self.at = asked_at + self.took / 2
 
         return note
 
