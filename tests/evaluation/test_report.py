@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lagless.evaluation import report
-from tests.evaluation import drawn
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("report")
-    drawn.publish(out)
+def page(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Alone in a folder of its own: nothing beside it can help.
     alone = tmp_path_factory.mktemp("alone") / "report.html"
-    shutil.copy(out / "report.html", alone)
+    shutil.copy(published / "report.html", alone)
     return alone
 
 

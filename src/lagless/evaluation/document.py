@@ -12,7 +12,7 @@ EQUATIONS = (
     ("Δ(k), a partition's column", "`moved` and `migrations` in packing/scores.py"),
     ("Rscore", "`rscore` in packing/scores.py, `score` in simulation/replay.py"),
     ("Algorithm 1 and the table of its four versions", "packing/modified.py"),
-    ("f(k), g(j, k), h(j, k)", "`unused` and `place` in packing/group.py"),
+    ("f(k), g(j, k), h(j, k)", "`unused` in packing/group.py"),
     ("Stream: starts, φ(δ), clamp at 0", "`first` and `speeds` in simulation/streams.py"),
     ("P_R, P_F", "`iterate` in simulation/latency.py"),
     ("W_F, W_R, R_F, R_R", "`iterate` and `_rates` in simulation/latency.py"),

@@ -182,7 +182,7 @@ def histogram(folder: Path, found: Mapping[str, Latency], bins: int = 60) -> Non
                 hatch=hatch,
                 label=f"{name} ({one.consumers:.1f} consumers)",
             )
-        axes.set_ylim(bottom=0)
+        axes.set_yscale("log")
         axes.set_xlabel("latency (s)")
         axes.set_ylabel(f"bytes per {width:.2g} s of latency")
         axes.set_title("Latency of late bytes", loc="left")
@@ -218,10 +218,18 @@ def ranges(
             ordered = sorted(found)
             axes.vlines(place, ordered[0], ordered[-1], color=GREY, lw=2)
             middle = ordered[len(ordered) // 2]
-            axes.plot(place, middle, "o", color=_tint(a), markeredgecolor=BLACK, markersize=6)
+            axes.plot(
+                place,
+                middle,
+                "o",
+                color=_tint(a),
+                markeredgecolor=BLACK,
+                markersize=6,
+                clip_on=False,
+            )
         axes.set_xticks(range(len(values)), list(values), rotation=90)
         axes.set_yscale("symlog", linthresh=0.1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=1.5 * max(map(max, values.values())) or 1)
         axes.grid(visible=False, axis="x")
         axes.set_ylabel(label)
         axes.set_title(title, loc="left")

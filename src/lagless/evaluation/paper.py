@@ -81,7 +81,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
 
 
 def _latency(plan: Plan, told: Told) -> tuple[list[waits.Wait], dict[str, Any]]:
-    """Run the latency experiment on many streams, and keep the first one's distributions."""
+    """Run the latency experiment on many streams, and keep a typical one's distributions."""
     sticky = [name for name in plan.algorithms if name.split(":")[0] == "sticky"]
     names = [*waits.COUNTED, "mwf", *sticky, *KEDA]
     waited: list[waits.Wait] = []
@@ -89,7 +89,7 @@ def _latency(plan: Plan, told: Told) -> tuple[list[waits.Wait], dict[str, Any]]:
         told("latency", grid.Progress(seed, 0, plan.latency_streams))
         waited += waits.over([seed], names)
     told("latency", grid.Progress(plan.latency_streams, 0, plan.latency_streams))
-    return waited, waits.on(0, names)
+    return waited, waits.on(waits.typical(waited), names)
 
 
 def publish(

@@ -60,3 +60,9 @@ def over(seeds: Sequence[int], algorithms: Sequence[str]) -> list[Wait]:
                 )
             )
     return found
+
+
+def typical(found: Sequence[Wait], name: str = "kd_27") -> int:
+    """Give the seed of the stream in which an algorithm has the median of late bytes."""
+    ordered = sorted((one.late_bytes, one.seed) for one in found if one.algorithm == name)
+    return ordered[len(ordered) // 2][1]
