@@ -77,7 +77,7 @@ def loads(
 
 
 def exits(state: State, policy: Policy) -> list[Exit]:
-    """Give every reason to leave Sentinel now, those that cannot wait first."""
+    """Give the reasons to leave Sentinel now; if some cannot wait, only those."""
     found = [Exit("a consumer is lost", reason, urgent=True) for reason in state.lost]
     holder = holders(state)
     rested = state.at - state.reassigned_at
@@ -85,11 +85,13 @@ def exits(state: State, policy: Policy) -> list[Exit]:
         found += _unread(state, policy, holder)
     found += _gone(state)
     found += _twice(state, holder)
+    if found:
+        return found  # the rest can wait, and is looked at by every packing anyway
     if rested >= policy.pause:
         found += _overload(state, policy, holder)
-    if rested >= policy.iteration:
+    if rested >= policy.iteration and not is_too_early(state, policy):
         found.append(Exit("the interval is up", f"{policy.iteration:g} s went by", urgent=False))
-    return sorted(found, key=lambda exit: not exit.urgent)
+    return found
 
 
 def _unread(state: State, policy: Policy, holder: Mapping[TopicPartition, Consumer]) -> list[Exit]:
@@ -115,6 +117,11 @@ def may_place(state: State, policy: Policy, partition: TopicPartition) -> bool:
     if asked is not None and asked.refused:
         return state.at - state.reassigned_at >= policy.iteration
     return True
+
+
+def is_too_early(state: State, policy: Policy) -> bool:
+    """Say whether the first measurement may still come: it should create all consumers at once."""
+    return state.measured_at == float("-inf") and state.at - state.began_at < policy.patience
 
 
 def may_try(state: State) -> bool:
