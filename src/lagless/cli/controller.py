@@ -55,7 +55,7 @@ def status(
     file: config.Config = config.DEFAULT, overrides: config.Set = None, json: output.Json = False
 ) -> None:
     """Show who reads what, load against capacity, lag, and the last decision."""
-    settings = config.settings(file, overrides)
+    settings = _quietly(file, overrides)
     from lagless.wiring import questions
 
     state, last = questions.known(settings)
@@ -76,7 +76,7 @@ def plan(
     json: output.Json = False,
 ) -> None:
     """Show the assignment that the controller would make now, and why; change nothing."""
-    settings = config.settings(file, overrides)
+    settings = _quietly(file, overrides)
     from lagless.controller import sentinel
     from lagless.wiring import controller as wiring
     from lagless.wiring import questions
@@ -117,7 +117,7 @@ def events(
     json: output.Json = False,
 ) -> None:
     """Show the controller's decisions with their reasons, or make them again and compare."""
-    settings = config.settings(file, overrides)
+    settings = _quietly(file, overrides)
     from lagless.messages import Decision
     from lagless.wiring import controller as wiring
 
@@ -136,6 +136,12 @@ def events(
     log = [one for one in wiring.events(settings) if isinstance(one, Decision)][-last:]
     found = {"decisions": [one.model_dump(exclude={"version", "group"}) for one in log]}
     output.show(found, json, lambda: [print(_line(one)) for one in log])
+
+
+def _quietly(file: Path, overrides: list[str] | None) -> "Settings":
+    """Read the settings, and leave it to the one sentence at the end to say what is wrong."""
+    logging.getLogger("lagless").addHandler(logging.NullHandler())
+    return config.settings(file, overrides)
 
 
 def _status(
@@ -185,10 +191,13 @@ def _show_status(found: dict[str, Any]) -> None:
             f"{units.text(one['load'])}/s ({share:.0%})",
             f"{units.text(one['capacity'])}/s",
             f"{one['lag_seconds']:.1f} s",
-            f"{one['state']}{waits} {one['trouble']}".strip(),
+            f"{one['state']}{waits}",
         )
     console = Console()
     console.print(table)
+    for number, one in found["consumers"].items():
+        if one["trouble"]:
+            console.print(f"consumer {number}: {one['trouble']}", markup=False)
     if found["unread"]:
         console.print(f"not read: {', '.join(found['unread'][:10])} ({len(found['unread'])})")
     if found["last_decision"]:
