@@ -43,19 +43,25 @@ class Truth:
     times: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
-    def sample(self) -> None:
-        """Note how much was ever appended."""
+    def sample(self) -> bool:
+        """Note how much was ever appended; say whether that worked."""
+        began = time.time()
         try:
-            total = sum(
-                entry.stat().st_size
+            # By segment: one that is just being renamed may be met under both names.
+            segments = {
+                entry.name.partition(".")[0]: entry.stat().st_size
                 for entry in os.scandir(self.folder)
                 if entry.name.endswith((".log", ".log.deleted"))
-            )
+            }
         except FileNotFoundError:
-            return  # not there yet, or renamed under our eyes: the next sample has it
-        self.times.append(time.time())
-        # A segment that is just being renamed may be missed or met twice.
-        self.sizes.append(max(total, self.sizes[-1] if self.sizes else 0))
+            return False  # not there yet, or renamed under our eyes: the next sample has it
+        now = time.time()
+        if now - began > 0.05:
+            return False  # nobody knows when it was so
+        self.times.append((began + now) / 2)
+        # Or under neither.
+        self.sizes.append(max(sum(segments.values()), self.sizes[-1] if self.sizes else 0))
+        return True
 
     def speed(self, until: float, seconds: float) -> float:
         """Give the true speed over the seconds before a time."""
