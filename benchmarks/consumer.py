@@ -1,0 +1,408 @@
+"""A consumer beside others on the same broker and the same records, and where its time goes.
+
+    python -m benchmarks.consumer [--mb 400] [--only ours,…] [--report FILE]
+
+ours        this consumer, with 5 MB batches and with batches that grow with the backlog
+streaming   one Structured Streaming query into Delta: 5 MB batches, and availableNow without limits
+plain       confluent-kafka, pyarrow and deltalake in one Python process, without Spark
+commits     the commit of a cycle with 1, 4, 8 and 16 writers on one table, and on an old table
+process     a consumer's memory, and the seconds until it is ready
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PARTITIONS = 8
+RECORD = 500
+SCHEMA = "topic STRING, partition INT, seq BIGINT, at DOUBLE, pad STRING"
+TOPIC = "bench"
+
+
+def fill(bootstrap: str, megabytes: float) -> int:
+    """Write 500-byte JSON records, evenly over the partitions, and count them."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1 << 20}
+        | {"queue.buffering.max.messages": 1_000_000}
+    )
+    count = int(megabytes * 1e6 / RECORD)
+    pad = "abcdefghij" * 50
+    for number in range(count):
+        head = {"topic": TOPIC, "partition": number % PARTITIONS, "seq": number // PARTITIONS}
+        text = json.dumps({**head, "at": time.time(), "pad": ""})
+        text = text[:-2] + pad[: RECORD - len(text)] + text[-2:]
+        while True:
+            try:
+                producer.produce(TOPIC, text, partition=number % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    producer.flush()
+    return count
+
+
+def ours(world: "World") -> dict[str, Any]:
+    """Read everything with 5 MB batches, and with growing ones; with a profile of a cycle."""
+    found: dict[str, Any] = {}
+    for name, batch in (("5 MB", 5e6), ("growing", 50e6)):
+        one, held = world.cycle()
+        for _ in range(12):  # the JVM meets the code
+            one.run(held, one.gather(held), 5e6)
+        began, read, parts, cycles = time.perf_counter(), 0.0, [], 0
+        while True:
+            gathered = one.gather(held)
+            if not gathered.spans:
+                break
+            report = one.run(held, gathered, batch)
+            for error in report.troubles.values():
+                raise error
+            for taken in report.taken.values():
+                read += taken.intake.bytes
+                parts.append(dict(taken.intake.seconds))
+            cycles += 1
+        seconds = time.perf_counter() - began
+        found[name] = {
+            "mb_per_second": read / seconds / 1e6,
+            "cycles": cycles,
+            "cycle_seconds": seconds / cycles,
+            "spark_seconds": statistics.median(part["spark"] for part in parts),
+            "commit_seconds": statistics.median(part["commit"] for part in parts),
+        }
+    found["profile of a 5 MB cycle"] = profile(world)
+    return found
+
+
+def profile(world: "World") -> dict[str, float]:
+    """Give the median seconds of plan, read, parse and write, each by what it adds."""
+    from lagless.adapters.lake import formats, reading, writing
+    from lagless.embedded.spark import session
+    from lagless.ports import Span
+
+    spark = session(world.spark_url)
+    fields = spark.createDataFrame([], SCHEMA).schema
+    form = formats.json_format(SCHEMA, fields, TOPIC)
+    (topic, _) = world.offsets().topics([TOPIC])[TOPIC]
+    folder = world.folder / "profile"
+    folder.mkdir(exist_ok=True)
+    each = int(5e6 / RECORD / PARTITIONS)
+
+    def source(number: int) -> Any:
+        spans = {p: Span(number * each, (number + 1) * each) for p in range(PARTITIONS)}
+        return reading.read(
+            spark, world.kafka_options(), "profile", "read_committed", topic, spans, False
+        )
+
+    def nothing(frame: Any) -> None:
+        frame.coalesce(1).write.format("noop").mode("overwrite").save()
+
+    steps: dict[str, Callable[[int], object]] = {
+        "plan": lambda n: nothing(formats.rows(formats.judge(source(n).limit(0), form), form)),
+        "read": lambda n: nothing(source(n).select("value", "partition", "offset", "timestamp")),
+        "parse": lambda n: nothing(formats.rows(formats.judge(source(n), form), form)),
+        "write": lambda n: writing.write(
+            formats.rows(formats.judge(source(n), form), form), folder
+        ),
+    }
+    taken: dict[str, float] = {}
+    before = 0.0
+    for name, step in steps.items():
+        times = []
+        for number in range(12):
+            began = time.perf_counter()
+            step(number % 10)
+            times.append(time.perf_counter() - began)
+        median = statistics.median(times[3:])
+        taken[name] = max(0.0, median - before)
+        before = max(before, median)
+    spark.stop()
+    return taken
+
+
+def streaming(world: "World") -> dict[str, Any]:
+    """Run one plain Structured Streaming query over the same records."""
+    from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
+
+    from lagless.embedded.spark import session
+
+    found = {}
+    spark = session(world.spark_url)
+    for name, limit in (("5 MB", int(5e6 / RECORD)), ("unlimited", None)):
+        reader = (
+            spark.readStream.format("kafka")
+            .options(**world.kafka_options())
+            .option("subscribe", TOPIC)
+            .option("startingOffsets", "earliest")
+        )
+        if limit is not None:
+            reader = reader.option("maxOffsetsPerTrigger", limit)
+        parsed = reader.load().select(
+            F.col("partition").alias("_partition"),
+            F.col("offset").alias("_offset"),
+            F.col("timestamp").alias("_timestamp"),
+            F.from_json(F.col("value").cast("string"), SCHEMA).alias("r"),
+        )
+        rows = parsed.select("_partition", "_offset", "_timestamp", "r.*").coalesce(1)
+        mark = uuid.uuid4().hex
+        began = time.perf_counter()
+        query = (
+            rows.writeStream.format("delta")
+            .option("checkpointLocation", str(world.folder / f"checkpoint-{mark}"))
+            .trigger(availableNow=True)
+            .start(str(world.folder / f"streaming-{mark}"))
+        )
+        # 5 MB batches would take minutes: what was done after one of them is enough.
+        query.awaitTermination(60 if limit else 600)
+        seconds = time.perf_counter() - began
+        done = sum(progress["numInputRows"] for progress in query.recentProgress)
+        query.stop()
+        found[name] = {"mb_per_second": done * RECORD / seconds / 1e6, "records": done}
+    spark.stop()
+    return found
+
+
+def plain(world: "World") -> dict[str, Any]:
+    """Read with confluent-kafka and write with deltalake, without Spark."""
+    from confluent_kafka import Consumer
+    from confluent_kafka import TopicPartition as Place
+    from deltalake import write_deltalake
+
+    found = {}
+    for name, size in (("5 MB", 5e6), ("50 MB", 50e6)):
+        consumer = Consumer(
+            {"bootstrap.servers": world.bootstrap, "group.id": "plain"}
+            | {"enable.auto.commit": False, "queued.max.messages.kbytes": 200_000}
+        )
+        consumer.assign([Place(TOPIC, p, 0) for p in range(PARTITIONS)])
+        table = str(world.folder / f"plain-{uuid.uuid4().hex}")
+        began, read, batch, held = time.perf_counter(), 0, [], 0
+        while read < world.records:
+            for message in consumer.consume(2000, 1.0):
+                value = message.value()
+                batch.append((message.partition(), message.offset(), value))
+                held += len(value)
+            if held >= size or read + len(batch) >= world.records:
+                rows = [json.loads(value) for _, _, value in batch]
+                data = pa.Table.from_pylist(rows)
+                data = data.append_column("_offset", pa.array([o for _, o, _ in batch]))
+                write_deltalake(table, data, mode="append")
+                read, batch, held = read + len(batch), [], 0
+        seconds = time.perf_counter() - began
+        consumer.close()
+        found[name] = {"mb_per_second": read * RECORD / seconds / 1e6}
+    return found
+
+
+def _writer(path: str, partition: int, seconds: float, queue: Any) -> None:
+    from lagless.adapters.lake import statistics as footers
+    from lagless.adapters.lake.columns import ALWAYS
+    from lagless.adapters.lake.table import Table
+    from lagless.ports import Topic
+
+    table = Table(Path(path), "bench", Topic("t", "id"), ALWAYS)
+    table.claim([partition], None, lambda: {partition: 0}, {partition: 0})
+    until = time.monotonic() + seconds
+    times = []
+    while time.monotonic() < until:
+        at = table.look([partition])[partition]
+        file = Path(path) / f"{uuid.uuid4().hex}.parquet"
+        row = {"_partition": partition, "_offset": at.offset, "_timestamp": 0}
+        pq.write_table(pa.Table.from_pylist([row], schema=ALWAYS), file)
+        wrote = time.perf_counter()
+        assert table.commit(
+            [footers.measure(file)],
+            {partition: at.offset},
+            {partition: at.offset + 1},
+            {partition: at.owner},
+        )
+        times.append(time.perf_counter() - wrote)
+    queue.put(times)
+
+
+def commits(world: "World") -> dict[str, Any]:
+    """Let writers commit to one table for some seconds, and on a table with an old, long log."""
+    found: dict[str, Any] = {}
+    spawn = multiprocessing.get_context("spawn")
+    for writers, old in ((1, 0), (4, 0), (8, 0), (16, 0), (8, 100_000)):
+        path = world.folder / f"commits-{writers}-{old}"
+        if old:
+            _age(path, old)
+        queue = spawn.Queue()
+        processes = [
+            spawn.Process(target=_writer, args=(str(path), p, 10.0, queue)) for p in range(writers)
+        ]
+        for process in processes:
+            process.start()
+        times = [one for _ in processes for one in queue.get()]
+        for process in processes:
+            process.join()
+        label = f"{writers} writers" + (f" after {old} commits" if old else "")
+        found[label] = {
+            "commits_per_second": len(times) / 10.0,
+            "median_seconds": statistics.median(times),
+            "p95_seconds": statistics.quantiles(times, n=20)[-1],
+        }
+    return found
+
+
+def _age(path: Path, entries: int) -> None:
+    """Make a table whose log has had so many commits, as compaction and shortening leave it."""
+    from deltalake import DeltaTable
+
+    from lagless.adapters.lake import logs
+    from lagless.adapters.lake.columns import ALWAYS
+
+    DeltaTable.create(str(path), ALWAYS)
+    log = path / "_delta_log"
+    for number in range(1, entries):
+        entry = [
+            {"commitInfo": {"timestamp": 0, "operation": "WRITE"}},
+            {"txn": {"appId": "bench/t/old", "version": number}},
+        ]
+        (log / f"{number:020}.json").write_text("\n".join(map(json.dumps, entry)) + "\n")
+    DeltaTable(str(path)).create_checkpoint()
+    logs.shorten(path, grace=-1)
+
+
+def process(world: "World") -> dict[str, Any]:
+    """Start a consumer as the provisioner does; measure until it is ready, and its memory."""
+    from lagless.adapters.kafka import reading, topics
+
+    config = world.config("process")
+    topics.ensure(config[0])
+    mail = reading.Reader(config[0].kafka, config[0].controller.metadata_topic, 0, "end")
+    readies = []
+    memory = 0.0
+    for number in (1, 2, 3):
+        began = time.perf_counter()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "lagless", "consumer", str(number), "--config", str(config[1])],
+            stderr=subprocess.DEVNULL,
+        )
+        ready = False
+        while not ready and time.perf_counter() - began < 120:
+            for record in mail.drain(0.2):
+                said = json.loads(record.value)
+                ready = ready or (said.get("consumer") == number and said.get("state") == "ready")
+        readies.append(time.perf_counter() - began)
+        status = Path(f"/proc/{child.pid}/status").read_text().splitlines()
+        memory = max(memory, float(next(x for x in status if x.startswith("VmHWM")).split()[1]))
+        child.terminate()
+        child.wait()
+    mail.close()
+    return {"ready_seconds": statistics.median(readies), "memory_mb": memory / 1024}
+
+
+class World:
+    """The broker, the Connect server and the records."""
+
+    def __init__(self, folder: Path, megabytes: float) -> None:
+        from lagless.embedded.broker import Broker
+        from lagless.embedded.spark import ConnectServer
+
+        self.folder = folder
+        self._broker = Broker(folder / "broker", heap="1g").start()
+        self.bootstrap = self._broker.bootstrap
+        self._connect = ConnectServer(folder / "connect").start()
+        self.spark_url = self._connect.url
+        self._connect.warm_up(self.bootstrap)
+        self.records = fill(self.bootstrap, megabytes)
+
+    def close(self) -> None:
+        """End the parts."""
+        self._connect.stop()
+        self._broker.stop()
+
+    def config(self, mark: str) -> tuple[Any, Path]:
+        """Give settings of a fresh group and lake, and the file that holds them."""
+        from lagless.settings import load
+
+        name = f"{mark}-{uuid.uuid4().hex[:8]}"
+        file = self.folder / f"{name}.toml"
+        file.write_text(
+            f'group = "{name}"\ntopics = ["{TOPIC}"]\n[kafka]\nbootstrap = "{self.bootstrap}"\n'
+            f'[spark]\nurl = "{self.spark_url}"\n[lake]\npath = "{self.folder / name}"\n'
+            f'[topic.{TOPIC}]\nformat = "json"\nschema = "{SCHEMA}"\n'
+        )
+        return load(file), file
+
+    def offsets(self) -> Any:
+        """Ask Kafka about partitions."""
+        from lagless.adapters.kafka.partitions import Offsets
+
+        return Offsets(self.config("offsets")[0])
+
+    def kafka_options(self) -> dict[str, str]:
+        """Give the options of Spark's Kafka source."""
+        return {"kafka.bootstrap.servers": self.bootstrap}
+
+    def cycle(self) -> Any:
+        """Give a consumer's cycle that has claimed everything."""
+        from lagless.adapters.kafka.partitions import Offsets
+        from lagless.consumer.claims import Claims
+        from lagless.consumer.cycle import Cycle
+        from lagless.consumer.ledger import Batch
+        from lagless.wiring import consumer as wiring
+        from lagless.wiring.clocks import RealClock
+
+        settings = self.config("ours")[0]
+        offsets = Offsets(settings)
+        lake = wiring.make_lake(settings)
+        claims = Claims(offsets, lake, "earliest")
+        one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6, 1.0), "fail", 300.0)
+        return one, dict(claims.claim(TOPIC, range(PARTITIONS), None))
+
+
+PARTS: dict[str, Callable[[World], dict[str, Any]]] = {
+    "ours": ours,
+    "streaming": streaming,
+    "plain": plain,
+    "commits": commits,
+    "process": process,
+}
+
+
+def main() -> None:
+    """Run the parts that were asked for, and print and write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mb", type=float, default=400)
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--report", type=Path)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="lagless-bench-"))
+    world = World(folder, given.mb)
+    found: dict[str, Any] = {"load_average_before": os.getloadavg()[0]}
+    try:
+        for name in given.only.split(","):
+            found[name] = PARTS[name](world)
+            print(json.dumps({name: found[name]}, indent=2), flush=True)
+    finally:
+        world.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    found["load_average_after"] = os.getloadavg()[0]
+    if given.report is not None:
+        given.report.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
