@@ -50,8 +50,8 @@ def alive(source: Handed, group: plays.Group, walking: plays.Walk, step: int) ->
         time.sleep(1)
         now = time.time()
         if second % 5 == 0:
-            step += 1
             source.hand(*plays.moment(group, now, step, next(walking)))
+            step += 1
         source.hand(*group.beats(now))
 
 

@@ -275,10 +275,10 @@ def test_what_if_answers_and_changes_nothing(serve: Serve, browser: Browser) -> 
 
 
 def test_pictures_for_the_docs(serve: Serve, browser: Browser, pictures: Path | None) -> None:
-    page = serve("--past", "900", "--live")
+    page = serve("--past", "915", "--live")
     for name, width, height, scheme in (
-        ("dashboard", 1400, 900, "light"),
-        ("dashboard-dark", 1400, 900, "dark"),
+        ("dashboard", 1400, 1056, "light"),
+        ("dashboard-dark", 1400, 1056, "dark"),
         ("dashboard-phone", 390, 844, "light"),
     ):
         browser.prefer(prefers_color_scheme=scheme)
