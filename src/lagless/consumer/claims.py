@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from lagless.errors import NotYet
+from lagless.errors import ClaimLost, NotYet
 from lagless.model import TopicPartition
 from lagless.ports import Bounds, Offsets, Tables, Topic
 
@@ -43,17 +43,26 @@ class Claims:
         self.topics[topic] = described
         return {TopicPartition(topic, p): number for p, number in granted.items()}
 
-    def anew(self, held: Mapping[TopicPartition, int]) -> frozenset[str]:
-        """Claim again what is held of topics that were made anew; name those that are not there."""
+    def anew(
+        self, held: Mapping[TopicPartition, int]
+    ) -> tuple[frozenset[str], dict[str, ClaimLost]]:
+        """Claim again what is held of topics that were made anew.
+
+        Give the topics that are not there, and the claims that another consumer has won.
+        """
         now = self._offsets.topics({p.topic for p in held})
+        lost: dict[str, ClaimLost] = {}
         for name, (topic, count) in now.items():
             if topic == self.topics.get(name):
                 continue
             mine = {p: g for p, g in held.items() if p.topic == name and p.partition < count}
-            for generation in set(mine.values()):
+            for generation in sorted(set(mine.values())):
                 some = [p.partition for p, g in mine.items() if g == generation]
-                self.claim(name, some, generation)
-        return frozenset(p.topic for p in held if p.topic not in now)
+                try:
+                    self.claim(name, some, generation)
+                except ClaimLost as error:
+                    lost[name] = error
+        return frozenset(p.topic for p in held if p.topic not in now), lost
 
     def _first(
         self, everything: Collection[TopicPartition], bounds: Mapping[TopicPartition, Bounds]

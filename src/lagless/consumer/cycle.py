@@ -90,8 +90,8 @@ class Cycle:
     def run(self, held: Held, gathered: Gathered, budget: float) -> Report:
         """Read, append and commit what was gathered, topics side by side."""
         until = self.clock.now() + self.deadline
-        absent = self.claims.anew(held)
-        ready = {p.topic for p in gathered.spans} - absent
+        absent, lost = self.claims.anew(held)
+        ready = {p.topic for p in gathered.spans} - absent - set(lost)
         jobs: dict[str, Callable[[], Taken]] = {}
         for name in sorted(ready):
             mine = {p: g for p, g in held.items() if p.topic == name}
@@ -101,7 +101,7 @@ class Cycle:
             jobs[name] = partial(self._take, topic, mine, max(share, 1.0), until)
         done = workers.side_by_side(jobs, self.clock, until)
         taken: dict[str, Taken] = {}
-        troubles: dict[str, Exception] = {}
+        troubles: dict[str, Exception] = dict(lost)
         for name, job in done.items():
             if job.value is not None:
                 taken[name] = job.value

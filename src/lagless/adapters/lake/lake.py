@@ -5,7 +5,8 @@ import logging
 import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lagless.adapters.lake import columns, formats, gone, identities, reading, w
 from lagless.adapters.lake import schemas as stored
 from lagless.adapters.lake.sessions import Sessions, first_line
 from lagless.adapters.lake.statistics import File
-from lagless.adapters.lake.table import Table
+from lagless.adapters.lake.table import TROUBLES, Table
 from lagless.errors import Away, GiveUp, LaglessError, TooMuch, TryAgain, WrongSettings
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings, TopicSettings
@@ -82,13 +83,15 @@ class Lake:
         earliest: Mapping[int, int],
     ) -> Mapping[int, int]:
         """Take partitions over; see ports.Tables."""
-        place = self._place(topic)
-        self._name_former(place.table, partitions)
-        return place.table.claim(partitions, generation, first, earliest)
+        with _waiting(self._path(topic)):
+            table = self._place(topic).table
+            self._name_former(table, partitions)
+            return table.claim(partitions, generation, first, earliest)
 
     def look(self, topic: Topic, partitions: Collection[int]) -> Mapping[int, Position]:
         """Give the positions as they are now."""
-        return self._place(topic).table.look(partitions)
+        with _waiting(self._path(topic)):
+            return self._place(topic).table.look(partitions)
 
     def ingest(
         self,
@@ -113,8 +116,8 @@ class Lake:
                 f"topic {topic.name}: Spark refuses the plan: {first_line(error)}"
             ) from error
         except Exception as error:
-            if isinstance(error, OSError):
-                raise TryAgain(f"{place.table.path}: {error}") from error
+            if isinstance(error, TROUBLES):
+                raise Away(f"{place.table.path}: {error}", "lake") from error
             if not self._sessions.check():
                 raise Away(f"Spark was lost: {first_line(error)}", "spark") from error
             raise TryAgain(f"topic {topic.name}: {first_line(error)}") from error
@@ -123,23 +126,16 @@ class Lake:
         self, topic: Topic, spans: Mapping[int, Span], generations: Mapping[int, int]
     ) -> None:
         """Name spans that Kafka deleted before they were read, and go on behind them."""
-        table = self._place(topic).table
-        for partition, span in spans.items():
-            gone.name(
-                self._path(topic, "_gone"),
-                self._settings.group,
-                topic,
-                partition,
-                span.first,
-                span.until,
-                "retention",
+        with _waiting(self._path(topic)):
+            group, path = self._settings.group, self._path(topic, "_gone")
+            for p, span in spans.items():
+                gone.name(path, group, topic, p, span.first, span.until, "retention")
+            self._place(topic).table.commit(
+                (),
+                {p: span.first for p, span in spans.items()},
+                {p: span.until for p, span in spans.items()},
+                {p: generations[p] for p in spans},
             )
-        table.commit(
-            (),
-            {p: span.first for p, span in spans.items()},
-            {p: span.until for p, span in spans.items()},
-            {p: generations[p] for p in spans},
-        )
 
     def open(self) -> None:
         """Open the session; Away where Spark does not answer."""
@@ -151,6 +147,8 @@ class Lake:
             self._rehearse(self._sessions.get())
         except (LaglessError, AnalysisException):
             raise
+        except OSError as error:
+            raise Away(f"{self._settings.lake.path}: {error}", "lake") from error
         except Exception as error:
             self._sessions.drop()
             raise Away(f"Spark was lost: {first_line(error)}", "spark") from error
@@ -369,6 +367,15 @@ class Lake:
 
     def _files(self, work: _Work) -> int:
         return max(1, math.ceil(work.offsets * 500 / FILE_BYTES)) if work.offsets else 1
+
+
+@contextmanager
+def _waiting(path: Path) -> Iterator[None]:
+    """Turn what delta-rs and the file system raise into a wait for the lake."""
+    try:
+        yield
+    except TROUBLES as error:
+        raise Away(f"{path}: {error}", "lake") from error
 
 
 def load(name: str, topic: str) -> Transform:

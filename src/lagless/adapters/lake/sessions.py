@@ -85,8 +85,10 @@ class Sessions:
 def first_line(error: BaseException) -> str:
     """Give the line that says what is wrong: the first, or of a trace of Python's the last."""
     details = getattr(error, "details", None)  # what gRPC has to say, without its frame
-    said = details() if callable(details) else error
-    lines = [line.strip() for line in str(said).splitlines() if line.strip()]
+    said = str(details() if callable(details) else error)
+    if said.startswith("<_") and 'details = "' in said:
+        said = said.split('details = "', 1)[1].split('"', 1)[0]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     if any("Traceback (most recent call last)" in line for line in lines):
         lines = [line for line in reversed(lines) if not line.startswith(("SQLSTATE", "JVM"))]
     return (lines[0] if lines else type(error).__name__)[:500]
