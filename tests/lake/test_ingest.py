@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lagless.adapters.lake import ingestion
 from lagless.errors import DataLost, GiveUp
 from lagless.model import TopicPartition
 
@@ -254,7 +255,7 @@ def test_a_crash_between_the_two_tables_repeats_and_doubles_nothing(
         raise KeyError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(one.lake, "_commit", crash)
+        patch.setattr(ingestion, "commit", crash)
         assert one.run().troubles
     assert len(one.rows("_rejected")) == 2
     assert one.rows() == []

@@ -1,0 +1,168 @@
+"""One cycle of one topic: judge, write, reject, commit."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
+
+from lagless.adapters.lake import columns, formats, schemas, transforms, writing
+from lagless.adapters.lake.sessions import first_line
+from lagless.adapters.lake.statistics import File
+from lagless.adapters.lake.table import Table
+from lagless.errors import TooMuch, TryAgain
+from lagless.ports import Intake, Span, Topic
+from lagless.settings import TopicSettings
+
+FILE_OFFSETS = 500_000
+"""Offsets above which a cycle writes more than one file."""
+
+
+@dataclass(slots=True)
+class Place:
+    """What belongs to one topic."""
+
+    table: Table
+    rejected: Table
+    settings: TopicSettings
+    transform: transforms.Transform | None
+    form: formats.Format | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One cycle's work on one topic."""
+
+    topic: Topic
+    spans: Mapping[int, Span]
+    generations: Mapping[int, int]
+    check: Callable[[], None]
+
+    @property
+    def offsets(self) -> int:
+        """Count the offsets of all spans."""
+        return sum(map(len, self.spans.values()))
+
+
+def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) -> Intake:
+    """Write the good records, add the rejects to their table, and commit."""
+    began = time.perf_counter()
+    observation = Observation()
+    rows = formats.rows(judged.observe(observation, *_counts(form, place.settings)), form)
+    transformed = transforms.apply(place.transform, place.settings.transform, rows)
+    number = math.ceil(work.offsets / FILE_OFFSETS)
+    try:
+        files = writing.write(transformed, place.table.path, max(1, number))
+    except PySparkException as error:
+        return _find(place, work, form, judged, error)
+    counts: dict[str, Any] = observation.get
+    place.seconds["spark"] = time.perf_counter() - began
+    try:
+        names = counts.get("names")
+        if names and schemas.evolve(place.table, form, judged, names):
+            place.form = None
+            place.table.discard(files)
+            return Intake(landed=False, seconds=place.seconds)
+        reject(place, work, formats.rejects(judged), counts["rejected"])
+        for file in files:
+            columns.fit(place.table, file.schema, place.settings.evolve)
+    except BaseException:
+        place.table.discard(files)
+        raise
+    return commit(place, work, files, counts)
+
+
+def commit(place: Place, work: Work, files: list[File], counts: Mapping[str, Any]) -> Intake:
+    """Commit files and offsets to the main table, and tell what came of it."""
+    began = time.perf_counter()
+    landed = place.table.commit(
+        files,
+        {p: span.first for p, span in work.spans.items()},
+        {p: span.until for p, span in work.spans.items()},
+        {p: work.generations[p] for p in work.spans},
+        work.check,
+    )
+    place.seconds["commit"] = time.perf_counter() - began
+    return Intake(
+        rows=sum(file.rows for file in files),
+        rejected=counts["rejected"],
+        unknown_fields=counts.get("unknown") or 0,
+        bytes=counts["bytes"] or 0,
+        records=counts["records"],
+        seconds=place.seconds,
+        landed=landed,
+    )
+
+
+def reject(place: Place, work: Work, rejects: DataFrame, expected: int) -> None:
+    """Add rejects to their table, before the main one moves on, and only those it lacks."""
+    if not expected:
+        return
+    table = place.rejected
+    known = table.look(work.spans)
+    behind = {p: at.offset for p, at in known.items() if at.offset > work.spans[p].first}
+    for partition, offset in behind.items():
+        rejects = rejects.where((F.col("_partition") != partition) | (F.col("_offset") >= offset))
+    table.path.mkdir(parents=True, exist_ok=True)
+    files = writing.write(rejects, table.path)
+    found = sum(file.rows for file in files)
+    if not behind and found != expected:
+        table.discard(files)
+        raise TryAgain(
+            f"topic {work.topic.name}: {expected} rejects were counted and {found} found"
+        )
+    if not files:
+        return
+    landed = table.commit(
+        files,
+        {p: at.offset for p, at in known.items()},
+        {p: max(known[p].offset, span.until) for p, span in work.spans.items()},
+        {p: at.owner for p, at in known.items()},
+        work.check,
+    )
+    if not landed:
+        raise TryAgain(f"{table.path}: another consumer has just added rejects")
+
+
+def _find(
+    place: Place, work: Work, form: formats.Format, judged: DataFrame, error: PySparkException
+) -> Intake:
+    """Find the record on which the transform raises, if that is what went wrong."""
+    if place.transform is None or isinstance(error, AnalysisException):
+        raise error
+    rows = formats.rows(judged, form)
+    raised = transforms.blame(place.transform, place.settings.transform, rows)
+    if raised is None:
+        raise TryAgain(f"topic {work.topic.name}: {first_line(error)}") from error
+    if work.offsets > 1:
+        raise TooMuch(
+            f"topic {work.topic.name}: the transform raises on one of {work.offsets} records: "
+            f"{first_line(raised)}"
+        ) from raised
+    reason = F.lit(f"transform: {first_line(raised)}")
+    every = judged.withColumn("_reason", F.coalesce("_reason", reason))
+    rejected = judged.count()
+    reject(place, work, formats.rejects(every), rejected)
+    return commit(place, work, [], {"rejected": rejected, "records": rejected, "bytes": 0})
+
+
+def _counts(form: formats.Format, settings: TopicSettings) -> list[Column]:
+    counts = [
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(F.col("_reason").isNotNull()).alias("rejected"),
+        F.sum(
+            F.coalesce(F.octet_length("value"), F.lit(0))
+            + F.coalesce(F.octet_length("key"), F.lit(0))
+        ).alias("bytes"),
+    ]
+    if form.kind == "json":
+        unknown = F.col("_unknown")
+        counts.append(F.sum(F.size(unknown)).alias("unknown"))
+        if settings.evolve:
+            counts.append(F.collect_set(F.when(F.size(unknown) > 0, unknown)).alias("names"))
+    return counts
