@@ -133,6 +133,18 @@ def test_captions_say_the_numbers(seen: Snapshot) -> None:
     assert captions.controller(seen)[0] == seen.phase
 
 
+def test_the_count_says_who_is_not_well(seen: Snapshot) -> None:
+    first, *rest = seen.bins
+    count = str(len(seen.bins))
+    assert captions.count(seen) == (count, "all well")
+    starting = replace(seen, bins=(replace(first, condition="starting"), *rest))
+    assert captions.count(starting) == (count, "1 not ready")
+    lost = replace(seen, bins=(replace(first, condition="lost"), *rest))
+    assert captions.count(lost) == (count, "1 silent or lost")
+    alone = replace(seen, unassigned=first.blocks[:1])
+    assert captions.lag(alone)[1] == "and 1 partition not read"
+
+
 def test_an_empty_group_can_be_drawn() -> None:
     nothing = view.look(Story(plays.GROUP, KNOBS.capacity), KNOBS, NOW, Link())
     for draw in (bins.option, charts.speeds, charts.consumers, charts.lags, charts.reassignments):

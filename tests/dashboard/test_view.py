@@ -164,6 +164,9 @@ def test_old_speeds_and_a_quiet_controller_are_shown_as_such() -> None:
 def test_notices_do_not_grow_with_the_group() -> None:
     beats = [plays.heartbeat(NOW, n, {}) for n in range(1, 10)]
     assert "Consumers 1, 2, 3, 4, 5 and 4 more are silent." in texts(seen(*beats, now=NOW + 9))
+    troubled = [plays.heartbeat(NOW, n, {}, trouble="no Spark") for n in (1, 2, 3)]
+    assert texts(seen(*troubled)).count("no Spark") == 1
+    assert "Consumers 1, 2 and 3: no Spark" in texts(seen(*troubled))
     full = seen(plays.speeds(NOW, SPEEDS), plays.heartbeat(NOW, 3, {A: 1, B: 1, C: 1}))
     assert "Consumer 3 is above the capacity C." in texts(full)
 

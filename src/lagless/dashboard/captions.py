@@ -114,7 +114,12 @@ def controller(seen: Snapshot) -> State:
 def count(seen: Snapshot) -> State:
     """Count the consumers."""
     bad = sum(not one.well for one in seen.bins)
-    return str(len(seen.bins)), f"{bad} silent or lost" if bad else "all well" if seen.bins else ""
+    unready = sum(one.condition != "ready" for one in seen.bins)
+    if bad:
+        return str(len(seen.bins)), f"{bad} silent or lost"
+    if unready:
+        return str(len(seen.bins)), f"{unready} not ready"
+    return str(len(seen.bins)), "all well" if seen.bins else ""
 
 
 def plain(seen: Snapshot) -> State:
@@ -138,6 +143,10 @@ def lag(seen: Snapshot) -> State:
     """Give the largest lag."""
     if not seen.bins:
         return words.DASH, ""
+    if seen.unassigned:
+        # Nobody knows how far behind a partition is that nobody reads.
+        alone = words.count(len(seen.unassigned), "partition")
+        return words.duration(seen.lag), f"and {alone} not read"
     waiting = sum(one.lag_bytes for one in seen.bins)
     return words.duration(seen.lag), f"{words.size(waiting)} to read"
 

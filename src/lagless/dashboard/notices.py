@@ -56,9 +56,13 @@ def _consumers(seen: Snapshot) -> Iterator[Notice]:
         if waiting:
             name = "the lake" if part == "lake" else part.capitalize()
             yield Notice("warn", f"{_who(waiting)} waiting for {name}.")
+    troubles: dict[str, list[str]] = {}
     for one in seen.bins:
         if one.trouble:
-            yield Notice("warn", f"Consumer {one.consumer}: {one.trouble}")
+            troubles.setdefault(one.trouble, []).append(str(one.consumer))
+    for trouble, numbers in troubles.items():
+        noun = "Consumer" if len(numbers) == 1 else "Consumers"
+        yield Notice("warn", f"{noun} {_named(numbers)}: {trouble}")
     full = [one for one in seen.bins if len(one.blocks) > 1 and one.load > seen.capacity]
     if full:
         yield Notice("warn", f"{_who(full)} above the capacity C.")
