@@ -6,14 +6,14 @@ without a controller, there is no mailbox, and the assignment is fixed.
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 from lagless.consumer import ledger, machine
 from lagless.consumer.claims import Claims
 from lagless.consumer.cycle import Cycle, Gathered, Report
+from lagless.consumer.orders import Orders
 from lagless.consumer.pulse import Pulse, Vitals
 from lagless.errors import Away, ClaimLost, GiveUp, LaglessError, NotYet, TryAgain
-from lagless.messages import Heartbeat, Order, WriteSpeeds, flatten, nest
+from lagless.messages import Heartbeat, WriteSpeeds, flatten, nest
 from lagless.model import Consumer, TopicPartition
 from lagless.ports import Clock, ConsumerMailbox, Offsets, Tables
 from lagless.settings import ConsumerSettings
@@ -64,8 +64,8 @@ class Service:
             settings.cycle_deadline,
         )
         self._delays = ledger.Delays()
-        self.state = machine.begin(group, consumer, incarnation)
-        self._persisted = 0
+        state = machine.begin(group, consumer, incarnation)
+        self.orders = Orders(state, self._claims, clock, mailbox, self._note)
         self.vitals = Vitals()
         self._rested = clock.now()
         self._not_before = 0.0
@@ -75,22 +75,23 @@ class Service:
         if mailbox is not None:
             self._pulse = Pulse(mailbox, clock, settings.heartbeat, self.heartbeat)
 
+    @property
+    def state(self) -> machine.State:
+        """What it knows of its orders."""
+        return self.orders.state
+
     # ------------------------------------------------------------------ life
 
     def run(self, ending: Callable[[], bool]) -> None:
         """Serve the controller until `ending` or retired; end the running cycle, then hand back."""
-        assert self._mailbox is not None
         assert self._pulse is not None
-        recalled = self._mailbox.recall()
-        self.state = machine.begin(
-            self.state.group, self.state.consumer, self.state.incarnation, recalled
-        )
+        self.orders.begin()
         self._pulse.start()
         try:
             self._get_ready(ending)
             while not ending() and not self.state.ending:
                 self._guarded(self._turn)
-            self._hand_back()
+            self.orders.hand_back()
         finally:
             self._pulse.stop()
 
@@ -101,7 +102,7 @@ class Service:
         self._get_ready(ending)
         while not ending():
             try:
-                self._claim_by_hand(partitions)
+                self.orders.take_by_hand(partitions)
                 break
             except NotYet as error:
                 raise GiveUp(str(error)) from error
@@ -122,24 +123,6 @@ class Service:
         self._recover()
         self.vitals.ready = True
         self._nudge()
-
-    def _hand_back(self) -> None:
-        """Hold nothing any more, and say so."""
-        now = self._clock.now()
-        retire = Order(
-            group=self.state.group,
-            kind="retire",
-            consumer=self.state.consumer,
-            incarnation=self.state.incarnation,
-            generation=self.state.highest,
-            at=now,
-        )
-        if not self.state.ending:
-            self.state = replace(machine.receive(self.state, [retire]), owed=())
-        try:
-            self._settle()
-        except LaglessError as error:
-            log.info("the last state was not persisted: %s", error)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
@@ -251,13 +234,7 @@ class Service:
         worst: Exception | None = None
         for topic, error in report.troubles.items():
             if isinstance(error, ClaimLost):
-                log.warning("%s", error)
-                named = {
-                    p
-                    for p in self.state.held
-                    if p.topic == topic and p.partition in error.partitions
-                }
-                self.state = machine.lost(self.state, named, error.owner)
+                self.orders.lose(topic, error)
                 self._forget()
             elif self._is_fatal(error):
                 raise error
@@ -286,41 +263,12 @@ class Service:
     # ------------------------------------------------------------------ orders
 
     def _take_orders(self, timeout: float) -> None:
-        """Take orders, claim what they name, persist, and only then send receipts."""
-        if self._mailbox is None:
-            return
-        orders = self._mailbox.receive(timeout)
-        if orders:
-            self.state = machine.receive(self.state, orders)
-        for generation, partitions in machine.to_claim(self.state).items():
-            for topic in sorted({p.topic for p in partitions}):
-                self._claim(topic, {p for p in partitions if p.topic == topic}, generation)
+        if self.orders.take(timeout):
+            self._nudge()
+        if self.orders.trouble and self.orders.trouble != self.vitals.trouble:
+            log.warning("%s", self.orders.trouble)
+            self.vitals.trouble = self.orders.trouble
         self._forget()
-        self._settle()
-
-    def _claim(self, topic: str, partitions: Collection[TopicPartition], generation: int) -> None:
-        try:
-            granted = self._claims.claim(topic, {p.partition for p in partitions}, generation)
-        except ClaimLost as error:
-            named = {p: str(error) for p in partitions if p.partition in error.partitions}
-            self.state = machine.refused(self.state, named, error.owner)
-        except TryAgain as error:
-            # It stays to be claimed; the order has no receipt yet.
-            if str(error) != self.vitals.trouble:
-                log.warning("%s", error)
-            self.vitals.trouble = str(error)
-        else:
-            self._note(granted)
-            self.state = machine.claimed(self.state, granted)
-
-    def _claim_by_hand(self, partitions: Collection[TopicPartition]) -> None:
-        held: dict[TopicPartition, int] = {}
-        for topic in sorted({p.topic for p in partitions}):
-            mine = {p.partition for p in partitions if p.topic == topic}
-            granted = self._claims.claim(topic, mine, None)
-            self._note(granted)
-            held |= granted
-        self.state = replace(self.state, held=held)
 
     def _note(self, granted: Collection[TopicPartition]) -> None:
         """Remember where the partitions stand, and let Kafka's group know."""
@@ -335,16 +283,3 @@ class Service:
         positions = self._cycle.positions
         for p in [p for p in positions if p not in self.state.held]:
             del positions[p]
-
-    def _settle(self) -> None:
-        if self._mailbox is None:
-            return
-        now = self._clock.now()
-        after, receipts = machine.settle(self.state, now)
-        if receipts or after.revision != self._persisted:
-            self._mailbox.persist(machine.persisted(after, now))
-            self._persisted = after.revision
-            for receipt in receipts:
-                self._mailbox.send(receipt)
-            self._nudge()
-        self.state = after
