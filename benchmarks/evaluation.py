@@ -127,6 +127,7 @@ def processor() -> float:
 def large(partitions: int = 100_000, measurements: int = 20) -> dict[str, float]:
     """Time every algorithm on many partitions, and measure the memory of all processes."""
     times: dict[str, float] = {}
+    spent: list[tuple[float, float]] = []
     known = [name for name in LARGE if _there(name)]
     wanted = cells.every(known, deltas=(5.0,), starts=("random",), partitions=(partitions,))
     with (
@@ -134,8 +135,10 @@ def large(partitions: int = 100_000, measurements: int = 20) -> dict[str, float]
         tempfile.TemporaryDirectory() as folder,
         timed(times, f"{len(known)} algorithms, {partitions} partitions × {measurements}"),
         sessions.opened("local[2]", known) as spark,
+        measured(spent),
     ):
         rows = grid.run(spark, wanted, cells.Setting(measurements), Path(folder))
+    times["processor"] = spent[0][1]
     times["peak memory of all processes (GiB)"] = memory.peak / 2**30
     names, seconds = (rows.column(key).to_numpy() for key in ("algorithm", "seconds"))
     return times | {

@@ -68,11 +68,8 @@ the paper does not claim.
 
 Two things follow from what the paper does not state. The online algorithms get the partitions in
 an order that is shuffled anew at each iteration, as in the published tables; with the list's own
-order their Rscore is several times smaller, and the comparison with MWF is another one. And speeds
-stay below C, as in the published tables; by the paper's formula they would grow past it.
-
-The paper's remark that its adaptation does not change the number of consumers does not hold for
-First Fit by lowest number: which consumers are open changes what fits where.
+order their Rscore is smaller, and the comparison with MWF is another one. And speeds stay below C,
+as in the published tables; by the paper's formula they would grow past it.
 
 The claims on the running system (the consumer's rate, Δt1 to Δt4) are measured by
 `lagless evaluate live`.

@@ -126,7 +126,10 @@ def pareto(
     front = sorted(paper[a] for a in scores.pareto_front(paper))
     with canvas(folder, f"pareto-{delta:g}", 7.0, 4.8) as axes:
         axes.plot(
-            *zip(*front, strict=True), color=GREY, drawstyle="steps-post", label="Pareto front"
+            *zip(*front, strict=True),
+            color=GREY,
+            drawstyle="steps-post",
+            label="Pareto front of the paper's twelve",
         )
         for a, (x, y) in points.items():
             colour, _, marker = style(a)
@@ -163,28 +166,29 @@ def _label(axes: "Axes", points: Mapping[str, tuple[float, float]]) -> None:
         )
 
 
-def histogram(folder: Path, found: Mapping[str, Latency], bins: int = 60) -> None:
+def histogram(folder: Path, found: Mapping[str, Latency], most: float = 40.0) -> None:
     """Draw how many bytes waited how long, of two algorithms, from the closed form."""
-    top = max(one.late.max for one in found.values())
-    width = max(top, 1.0) / bins
-    colours = (VERMILION, BLUE)
+    edges = [most / 80 * i for i in range(81)]
     with canvas(folder, "latency-histogram") as axes:
-        for (name, one), colour, hatch in zip(found.items(), colours, ("", "///"), strict=True):
-            under = [one.late.below(width * i) for i in range(bins + 1)]
-            counts = [high - low for low, high in itertools.pairwise(under)]
-            counts[0] += under[0]
+        for (name, one), colour, hatch in zip(
+            reversed(list(found.items())), (BLUE, VERMILION), ("///", ""), strict=True
+        ):
+            under = [one.late.below(edge) for edge in edges]
+            beyond = one.late.total - under[-1]
+            more = f"; {beyond:.3g} bytes beyond, up to {one.late.max:.0f} s" if beyond else ""
             axes.stairs(
-                counts,
-                [width * i for i in range(bins + 1)],
+                [high - low for low, high in itertools.pairwise(under)],
+                edges,
                 fill=True,
-                facecolor=colour + "55",
+                facecolor=colour + "66",
                 edgecolor=colour,
                 hatch=hatch,
-                label=f"{name} ({one.consumers:.1f} consumers)",
+                label=f"{name} ({one.consumers:.1f} consumers{more})",
             )
-        axes.set_yscale("log")
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(0, most)
         axes.set_xlabel("latency (s)")
-        axes.set_ylabel(f"bytes per {width:.2g} s of latency")
+        axes.set_ylabel(f"bytes per {edges[1]:g} s of latency")
         axes.set_title("Latency of late bytes", loc="left")
         axes.legend(loc="upper right")
 
@@ -264,9 +268,12 @@ def boxes(folder: Path, found: Mapping[str, Latency]) -> None:
 
 
 def _tint(name: str) -> str:
+    """Give a bar's or box's colour, light enough for a black line on it."""
     if name.startswith("kd_"):
         return "#b8cfe0"
-    return GREEN if name.startswith("keda") else style(name)[0] if name in STYLES else ORANGE
+    if name.startswith("keda"):
+        return GREEN
+    return VERMILION if name == "mwf" else ORANGE
 
 
 def latency(folder: Path, found: Mapping[str, Latency]) -> None:

@@ -51,6 +51,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
     began = time.perf_counter()
     for name in plan.algorithms:
         packing.packer(name)
+    resumed = not grid.done(out / "grid").keys().isdisjoint(plan.grid)
     rows = grid.run(spark, plan.grid, plan.setting, out / "grid", partial(told, "grid"))
     grid_seconds = time.perf_counter() - began
     other = {
@@ -70,7 +71,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
         ),
         *claims_latency.on_latency(waited),
     ]
-    publish(out, plan, scores, waited, shown, found, grid_seconds)
+    publish(out, plan, scores, waited, shown, found, None if resumed else grid_seconds)
     return Outcome(
         cells=len(plan.grid),
         rows=rows.num_rows,
@@ -99,7 +100,7 @@ def publish(
     waited: Sequence[waits.Wait],
     shown: dict[str, Any],
     found: Sequence[claims.Claim],
-    grid_seconds: float,
+    grid_seconds: float | None,
 ) -> None:
     """Write tables, figures and the report."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
@@ -162,7 +163,7 @@ def _tables(
     return [*made, report.Table("Latency, medians over streams", header, rows)]
 
 
-def _facts(plan: Plan, grid_seconds: float) -> dict[str, dict[str, str]]:
+def _facts(plan: Plan, grid_seconds: float | None) -> dict[str, dict[str, str]]:
     settings = {
         "partitions": str(plan.partitions),
         "measurements": str(plan.measurements),
@@ -175,7 +176,8 @@ def _facts(plan: Plan, grid_seconds: float) -> dict[str, dict[str, str]]:
         "latency": f"{waits.PARTITIONS} partitions, {waits.SETTING.measurements} measurements,"
         f" δ = {waits.DELTA:g}, C = {waits.SETTING.capacity:g}, C̄ = {waits.MODEL.max_rate:g},"
         f" {plan.latency_streams} streams",
-        "grid": f"{len(plan.grid)} cells in {grid_seconds:.1f} s",
+        "grid": f"{len(plan.grid)} cells"
+        + ("" if grid_seconds is None else f" in {grid_seconds:.1f} s"),
     }
     versions = {"lagless": lagless.__version__, "Python": platform.python_version()}
     for name in LIBRARIES:
