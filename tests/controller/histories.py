@@ -43,6 +43,8 @@ KINDS = (
     "state lost",
 )
 CAPACITY = 100.0
+FLAKY = 10**7
+"""From this seed on the lake often cannot take claims."""
 PEACE = 900.0
 """Virtual seconds within which everything must be well after the last fault."""
 
@@ -224,7 +226,7 @@ def make_peace(world: World) -> None:
     world.provisioner.never_start = 0
     world.provisioner.crash = 0
     world.kill_after_calls = None
-    world.weather = replace(world.weather, loss=0.0, repeat=0.0)
+    world.weather = replace(world.weather, loss=0.0, repeat=0.0, claims=0.0)
     pending = [world.out_until, world.unmeasured_until, world.paused_until]
     pending.append(world.provisioner.down_until)
     for process in world.processes:
@@ -260,6 +262,7 @@ def draw(seed: int) -> History:
         loss=float(dice.choice([0, 0.1, 0.3])),
         repeat=float(dice.choice([0, 0.2])),
         delay=float(dice.choice([1, 4, 8] if storm else [0.05, 1, 3])),
+        claims=0.5 if seed >= FLAKY else 0,
     )
     lowest = int(dice.choice([1, 1, 2]))
     highest = int(dice.choice([50, 50, 3]))

@@ -47,6 +47,8 @@ from lagless.errors import GiveUp
 from lagless.messages import Decision, Order
 from lagless.model import Consumer, TopicPartition
 
+STRIDE = 1000
+"""Generations to go past what consumers know when the own state was lost."""
 CONTRADICTION = "what consumers report is not what is believed"
 
 TRANSITIONS: dict[tuple[Phase, str], Phase] = {
@@ -229,11 +231,13 @@ def move(state: State, cause: str) -> State:
     if phase is not Phase.SYNCHRONIZE:
         return replace(state, phase=phase)
     highest = max([state.generation, *(m.highest for m in state.members.values())])
+    # What was lost with the state may have been ahead of what consumers have heard of.
+    generation = highest + (STRIDE if state.knew_nothing else 1)
     return replace(
         state,
         phase=phase,
-        generation=highest + 1,
-        fence=highest + 1,
+        generation=generation,
+        fence=generation,
         synchronizing_since=state.at,
         contradiction="",
         members={

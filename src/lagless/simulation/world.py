@@ -44,6 +44,8 @@ class Weather:
     repeat: float = 0
     delay: float = 0.05
     """Seconds at most, drawn evenly: messages overtake each other within it."""
+    claims: float = 0
+    """How often the lake cannot take claims at the end of a cycle."""
     patience: int = 2
     """Messages of one sender to one reader that may be lost in a row."""
 
@@ -275,7 +277,9 @@ class World:
             self.later(max(stuck) - self.at, lambda: self._cycle(process))
             return
         self._grow_unwell(process)
-        receipts, state = process.end_cycle(self.at)
+        claims = self.weather.claims
+        may_claim = not claims or self.generator.random() >= claims
+        receipts, state = process.end_cycle(self.at, may_claim)
         if state is not None:
             self.states[process.consumer] = state
         for receipt in receipts:

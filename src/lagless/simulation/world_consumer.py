@@ -69,13 +69,15 @@ class MemoryConsumer:
             self.state, now, ready=now >= self.ready_at, waiting_for=waiting, cycle_age=age
         )
 
-    def end_cycle(self, now: float) -> tuple[list[Receipt], ConsumerState | None]:
-        """Commit what was read, take orders, and look for the next cycle."""
+    def end_cycle(
+        self, now: float, may_claim: bool = True
+    ) -> tuple[list[Receipt], ConsumerState | None]:
+        """Commit what was read, take orders, and claim what they name if the lake is there."""
         self._commit()
         before = self.state
         orders, self.inbox = self.inbox, []
         state = machine.receive(self.state, orders)
-        for generation, partitions in machine.to_claim(state).items():
+        for generation, partitions in machine.to_claim(state).items() if may_claim else ():
             for partition in sorted(partitions):
                 try:
                     self.lake.claim([partition], generation)
