@@ -308,5 +308,5 @@ class Tables(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """End what runs past its deadline, and begin the next cycle with a new session."""
+        """End what runs past its deadline; what it was doing with tables is over, too."""
         ...

@@ -71,7 +71,7 @@ def test_a_start_order_is_claimed_then_persisted_then_answered_then_read() -> No
     world = World()
     world.order("start", 5, 0, 1)
     world.run_until(lambda: bool(world.lake.landed))
-    kinds = [line.split()[0] for line in world.lake.story]
+    kinds = [line.split()[0] for line in world.lake.story if line != "ready"]
     assert kinds == ["claim", "persist", "receipt", "ingest"]
     assert world.mail.receipts[0].partitions == (("t", 0), ("t", 1))
     assert world.at(0).owner == 5
@@ -191,6 +191,17 @@ def test_heartbeats_carry_lag_and_what_is_waited_for() -> None:
     beat = world.service.heartbeat(world.clock.now())
     assert (beat.waiting_for, beat.lag_records, beat.lag_seconds) == ("", 0, 0)
     assert (beat.held, beat.trouble) == ((("t", 0, 5),), "")
+
+
+def test_after_spark_was_lost_it_is_warmed_up_before_the_next_cycle() -> None:
+    world = World(partitions=1, end=500)
+    world.order("start", 5, 0)
+    world.run_until(lambda: bool(world.lake.landed))
+    world.lake.fails = [Away("Spark is away", "spark")]
+    before = world.lake.story.count("ready")
+    world.kafka.logs[TopicPartition("t", 0)] = Bounds(0, 900)
+    world.run_until(lambda: world.at(0).offset == 900)
+    assert world.lake.story.count("ready") == before + 1
 
 
 def test_what_retention_deleted_stops_or_is_named_by_setting() -> None:

@@ -7,7 +7,7 @@ without a controller, there is no mailbox, and the assignment is fixed.
 import logging
 from collections.abc import Callable, Collection
 
-from lagless.consumer import ledger, machine
+from lagless.consumer import ledger, machine, workers
 from lagless.consumer.claims import Claims
 from lagless.consumer.cycle import Cycle, Gathered, Report
 from lagless.consumer.orders import Orders
@@ -70,6 +70,7 @@ class Service:
         self._rested = clock.now()
         self._not_before = 0.0
         self._reached = float("inf")
+        self._cold = True
         self._pause = PAUSE
         self._pulse: Pulse | None = None
         if mailbox is not None:
@@ -116,13 +117,28 @@ class Service:
     def _get_ready(self, ending: Callable[[], bool]) -> None:
         while not ending():
             try:
-                self._tables.ready()
+                self._warm_up()
                 break
             except TryAgain as error:
                 self._rest(error)
         self._recover()
         self.vitals.ready = True
         self._nudge()
+
+    def _warm_up(self) -> None:
+        """Let Spark do once what a cycle does, outside a cycle: a cold one is slow."""
+        until = self._clock.now() + self._settings.start_deadline
+        done = workers.side_by_side({"spark": self._ready}, self._clock, until)["spark"]
+        if done.error is not None:
+            raise done.error
+        if done.late:
+            self._tables.interrupt()
+            raise Away("Spark does not get ready", "spark")
+        self._cold = False
+
+    def _ready(self) -> bool:
+        self._tables.ready()
+        return True
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
@@ -137,6 +153,7 @@ class Service:
             log.warning("%s", error)
         self.vitals.trouble = str(error)
         self.vitals.waiting_for = error.part if isinstance(error, Away) else ""
+        self._cold = self._cold or self.vitals.waiting_for == "spark"
         self._nudge()
         self._clock.sleep(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
@@ -166,6 +183,8 @@ class Service:
         if not held or self.state.ending:
             self._wait(POLL)
             return
+        if self._cold:
+            self._warm_up()
         gathered = self._cycle.gather(held)
         self._delays.see(now, gathered.bounds)
         self._tell_lag(gathered)

@@ -137,9 +137,9 @@ class Lake:
             writing.write(formats.rows(formats.judge(source, form), form), Path(folder))
 
     def interrupt(self) -> None:
-        """Leave the session and what runs in it, and the handles that its threads use."""
+        """End what runs in the session, and leave the handles to the threads that use them."""
         self._places = {}
-        self._sessions.drop()
+        self._sessions.interrupt()
 
     def close(self) -> None:
         """End the session."""

@@ -54,6 +54,21 @@ class Sessions:
             self.drop()
         return bool(answers)
 
+    def interrupt(self) -> None:
+        """End what runs in the session, and keep it if it answers: a new one begins cold."""
+        session = self._session
+        if session is None:
+            return
+        ending = threading.Thread(
+            target=_interrupt, args=(session,), daemon=True, name="spark-interrupt"
+        )
+        ending.start()
+        ending.join(PATIENCE)
+        if ending.is_alive():
+            self.drop()
+        else:
+            self.check()
+
     def drop(self) -> None:
         """Leave the session and what runs in it; the next one is new."""
         with self._lock:
@@ -101,11 +116,15 @@ def _ask(session: SparkSession, answers: list[int]) -> None:
         log.info("the Spark session does not answer: %s", first_line(error))
 
 
-def _leave(session: Any) -> None:
+def _interrupt(session: Any) -> None:
     try:
         session.interruptAll()
     except Exception as error:
         log.info("what ran in Spark was not interrupted: %s", first_line(error))
+
+
+def _leave(session: Any) -> None:
+    _interrupt(session)
     if not hasattr(session, "_jvm"):
         _stop(session)
 
