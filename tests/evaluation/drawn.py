@@ -8,6 +8,7 @@ import pyarrow as pa
 from lagless.evaluation import (
     cells,
     claims,
+    claims_assumptions,
     claims_latency,
     claims_packing,
     paper,
@@ -44,7 +45,7 @@ def waited() -> list[waits.Wait]:
 @cache
 def found() -> list[claims.Claim]:
     """Check all claims."""
-    evidence = claims_packing.Evidence(scores(), scores("fixed"), scores(clamp="none"))
+    evidence = claims_assumptions.Evidence(scores(), scores("fixed"), scores(clamp="none"))
     return [*claims_packing.on_packing(evidence), *claims_latency.on_latency(waited())]
 
 

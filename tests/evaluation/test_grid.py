@@ -130,6 +130,7 @@ def evaluate(master: str, out: Path) -> dict[str, Any]:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_cluster_of_two_workers_gives_the_rows_of_one_core(tmp_path: Path) -> None:
     from lagless.embedded.spark import Cluster
     from lagless.evaluation.experiments import PAPER

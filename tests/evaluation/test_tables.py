@@ -6,7 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lagless.evaluation import cells, claims_latency, claims_packing, tables
+from lagless.evaluation import (
+    cells,
+    claims_assumptions,
+    claims_latency,
+    claims_packing,
+    tables,
+)
 from lagless.evaluation.experiments import MODIFIED, PAPER
 from tests.evaluation import drawn
 
@@ -78,7 +84,7 @@ def as_the_paper_says() -> list[tables.Score]:
 
 
 def verdicts(found: list[tables.Score]) -> dict[str, str]:
-    checked = claims_packing.on_packing(claims_packing.Evidence(found, found, found))
+    checked = claims_packing.on_packing(claims_assumptions.Evidence(found, found, found))
     return {claim.says: claim.verdict for claim in checked}
 
 

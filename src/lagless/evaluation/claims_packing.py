@@ -2,23 +2,13 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from lagless.evaluation.claims import Claim, Verdict
+from lagless.evaluation import claims_assumptions
+from lagless.evaluation.claims import Claim
+from lagless.evaluation.claims_assumptions import Evidence, listed, ranked, verdict
 from lagless.evaluation.experiments import EXISTING, MODIFIED, PAPER
 from lagless.evaluation.tables import Score, mean
 from lagless.packing import scores
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Scores by the published settings, with a fixed order, and without the upper clamp."""
-
-    published: Sequence[Score]
-    fixed: Sequence[Score]
-    unclamped: Sequence[Score]
 
 
 def on_packing(evidence: Evidence) -> list[Claim]:
@@ -40,9 +30,7 @@ def on_packing(evidence: Evidence) -> list[Claim]:
         _least(rscore, moving),
         _front(cbs, rscore, moving),
         *(_saving(found, delta) for delta in PUBLISHED if delta in cbs),
-        *_adaptation(found, moving),
-        _starts(found, moving),
-        *_choices(evidence, low, high),
+        *claims_assumptions.on_assumptions(evidence, moving),
     ]
 
 
@@ -53,49 +41,36 @@ Values = dict[float, dict[str, float]]
 FIGURE = "evaluation/figures.py"
 
 
-def _verdict(held: int, of: int) -> Verdict:
-    return "holds" if held == of else "does not hold" if held == 0 else "in part"
-
-
-def _ranked(values: dict[str, float]) -> list[str]:
-    return sorted((a for a in values if a in PAPER), key=lambda a: values[a])
-
-
-def _deltas(deltas: Sequence[float]) -> str:
-    return ", ".join(f"{delta:g}" for delta in deltas) or "none"
-
-
 def _worst(cbs: Values, moving: Sequence[float]) -> Claim:
-    held = [delta for delta in moving if _ranked(cbs[delta])[-2:] == ["nfd", "nf"]]
+    held = [delta for delta in moving if ranked(cbs[delta])[-2:] == ["nfd", "nf"]]
     shown = "; ".join(f"δ {d:g}: nf {cbs[d]['nf']:.1%}, nfd {cbs[d]['nfd']:.1%}" for d in moving)
     return Claim(
         "Fig. CBS",
         "next fit is the worst in CBS, then its decreasing version",
         f"`cbs` in packing/scores.py, `cbs` in {FIGURE}",
         shown,
-        _verdict(len(held), len(moving)),
+        verdict(len(held), len(moving)),
     )
 
 
 def _best(cbs: Values, moving: Sequence[float]) -> Claim:
     held = [d for d in moving if cbs[d]["bfd"] <= min(cbs[d][a] for a in PAPER) + 1e-12]
     shown = "; ".join(
-        f"δ {d:g}: " + ", ".join(f"{a} {cbs[d][a]:.3%}" for a in _ranked(cbs[d])[:3])
-        for d in moving
+        f"δ {d:g}: " + ", ".join(f"{a} {cbs[d][a]:.3%}" for a in ranked(cbs[d])[:3]) for d in moving
     )
     return Claim(
         "Fig. CBS",
         "the decreasing algorithms but NFD are the best in CBS, BFD consistently so",
         f"packing/anyfit.py, `cbs` in {FIGURE}",
-        f"BFD is the best at δ = {_deltas(held)}; {shown}",
-        _verdict(len(held), len(moving)),
+        f"BFD is the best at δ = {listed(held)}; {shown}",
+        verdict(len(held), len(moving)),
     )
 
 
 def _best_modified(cbs: Values, moving: Sequence[float]) -> Claim:
     held = [d for d in moving if min(MODIFIED, key=lambda a: cbs[d][a]) == "mbfp"]
     shown = "; ".join(
-        f"δ {d:g}: " + ", ".join(f"{a} {cbs[d][a]:.1%}" for a in _ranked(cbs[d]) if a in MODIFIED)
+        f"δ {d:g}: " + ", ".join(f"{a} {cbs[d][a]:.1%}" for a in ranked(cbs[d]) if a in MODIFIED)
         for d in moving
     )
     return Claim(
@@ -103,7 +78,7 @@ def _best_modified(cbs: Values, moving: Sequence[float]) -> Claim:
         "MBFP is the best of the modified in CBS",
         f"packing/modified.py, `cbs` in {FIGURE}",
         shown,
-        _verdict(len(held), len(moving)),
+        verdict(len(held), len(moving)),
     )
 
 
@@ -122,7 +97,7 @@ def _alike(cbs: Values, low: float, high: float) -> list[Claim]:
             f"{text} δ the modified behave in CBS like the {kind} versions",
             "packing/modified.py, tables/scores.csv",
             f"δ {delta:g}: " + ", ".join(shown for _, shown in found),
-            _verdict(sum(near == kind for near, _ in found), len(found)),
+            verdict(sum(near == kind for near, _ in found), len(found)),
         )
         for text, kind, delta, found in (
             ("at small", "online", low, small),
@@ -144,20 +119,20 @@ def _growing(rscore: Values) -> Claim:
         "every algorithm's average Rscore grows with δ",
         f"`moved_rate` in packing/scores.py, `rscore` in {FIGURE}",
         f"it grows at every step for {', '.join(grows) or 'none'}"
-        + (f"; not for {'; '.join(others)} (δ = {_deltas(deltas)})" if others else ""),
-        _verdict(len(grows), len(PAPER)),
+        + (f"; not for {'; '.join(others)} (δ = {listed(deltas)})" if others else ""),
+        verdict(len(grows), len(PAPER)),
     )
 
 
 def _five(rscore: Values, moving: Sequence[float]) -> Claim:
-    best = {delta: _ranked(rscore[delta])[:5] for delta in moving}
+    best = {delta: ranked(rscore[delta])[:5] for delta in moving}
     held = [d for d in moving if set(best[d]) == {*MODIFIED, "nfd"}]
     return Claim(
         "Fig. Rscore",
         "the five best in Rscore are the modified and NFD",
         "packing/anyfit.py, packing/modified.py",
         "; ".join(f"δ {delta:g}: {', '.join(names)}" for delta, names in best.items()),
-        _verdict(len(held), len(moving)),
+        verdict(len(held), len(moving)),
     )
 
 
@@ -189,7 +164,7 @@ def _least(rscore: Values, moving: Sequence[float]) -> Claim:
         "MWF is the best of the modified in Rscore for δ from 5 to 25",
         "`mwf` in packing/modified.py",
         "; ".join(f"δ {d:g}: mwf {rscore[d]['mwf']:.2f}" for d in moving),
-        _verdict(len(held), len(moving)),
+        verdict(len(held), len(moving)),
     )
 
 
@@ -203,7 +178,7 @@ def _front(cbs: Values, rscore: Values, moving: Sequence[float]) -> Claim:
         "MWF, MBF and MBFP are on the Pareto front, MWFP is not",
         f"`pareto_front` in packing/scores.py, `pareto` in {FIGURE}",
         "; ".join(f"δ {d:g}: {', '.join(names)}" for d, names in fronts.items()),
-        _verdict(len(held), len(moving)),
+        verdict(len(held), len(moving)),
     )
 
 
@@ -236,93 +211,3 @@ def _by_seed(found: Sequence[Score], key: str, delta: float) -> dict[int, dict[s
         if one.delta == delta and one.start == "random":
             gathered.setdefault(one.seed, {})[one.algorithm] = getattr(one, key)
     return gathered
-
-
-def _adaptation(found: Sequence[Score], moving: Sequence[float]) -> list[Claim]:
-    consumers = mean(found, "consumers")
-    if "ezzeddine" not in consumers[moving[0]]:
-        return []
-    differing = [d for d in moving if consumers[d]["ffd"] != consumers[d]["ezzeddine"]]
-    shown = "; ".join(
-        f"δ {d:g}: {consumers[d]['ffd']:.3f} with, {consumers[d]['ezzeddine']:.3f} without"
-        for d in moving
-    )
-    return [
-        Claim(
-            "Approximation Algorithms Adaptation",
-            "reopening a partition's previous consumer does not change the number of consumers",
-            "`unused` in packing/group.py, `ezzeddine` in packing/baselines.py",
-            f"FFD's consumers with the adaptation and without it (ezzeddine): {shown}. First Fit"
-            " takes the lowest number, so which numbers are open changes what goes where",
-            _verdict(len(moving) - len(differing), len(moving)),
-        )
-    ]
-
-
-def _starts(found: Sequence[Score], moving: Sequence[float]) -> Claim:
-    starts = sorted({one.start for one in found})
-    by_start = {start: mean(found, "rscore", [start]) for start in starts}
-    spread = {
-        d: float(np.mean([_spread([by_start[start][d][a] for start in starts]) for a in PAPER]))
-        for d in moving
-    }
-    same = [
-        d for d in moving if len({tuple(_ranked(by_start[start][d])[:1]) for start in starts}) == 1
-    ]
-    return Claim(
-        "Test Data Generation",
-        "the four starts make no significant difference",
-        "`first` in simulation/streams.py",
-        "largest difference of E(Rscore) between starts, mean over algorithms: "
-        + "; ".join(f"δ {d:g}: {value:.0%}" for d, value in spread.items())
-        + f"; the best algorithm in Rscore is the same for all starts at δ = {_deltas(same)}",
-        _verdict(sum(value < 0.1 for value in spread.values()), len(moving)),
-    )
-
-
-def _spread(values: Sequence[float]) -> float:
-    return (max(values) - min(values)) / max(float(np.mean(values)), 1e-300)
-
-
-def _choices(evidence: Evidence, low: float, high: float) -> list[Claim]:
-    published = mean(evidence.published, "rscore")
-    fixed, unclamped = mean(evidence.fixed, "rscore"), mean(evidence.unclamped, "rscore")
-    published_cbs, unclamped_cbs = mean(evidence.published, "cbs"), mean(evidence.unclamped, "cbs")
-    claims = []
-    if low in fixed:
-        fixed_cbs = mean(evidence.fixed, "cbs")
-        claims.append(
-            Claim(
-                "not stated",
-                "the order in which the online algorithms get the partitions",
-                "simulation/replay.py, `--order`",
-                f"E(Rscore) at δ {low:g}, shuffled at each iteration → the list's order: "
-                + ", ".join(
-                    f"{a} {published[low][a]:.1f} → {fixed[low][a]:.1f}"
-                    for a in ("nf", "ff", "bf", "wf")
-                )
-                + f"; nf's CBS {published_cbs[low]['nf']:.1%} → {fixed_cbs[low]['nf']:.1%}. With a "
-                f"fixed order {min(EXISTING, key=lambda a: fixed[low][a])} is the best existing "
-                f"algorithm in Rscore, and MWF's is "
-                f"{fixed[low]['mwf'] / min(fixed[low][a] for a in EXISTING) - 1:+.0%} beside it",
-                "see numbers",
-            )
-        )
-    if unclamped:
-        claims.append(
-            Claim(
-                "Eq. of the stream",
-                "the formula bounds speeds at 0 alone; the published tables have them below C too",
-                "`speeds` in simulation/streams.py, `--clamp`",
-                "; ".join(
-                    f"without the upper clamp at δ {d:g}: mwf {published[d]['mwf']:.1f} → "
-                    f"{unclamped[d]['mwf']:.1f}, nfd {published[d]['nfd']:.1f} → "
-                    f"{unclamped[d]['nfd']:.1f} in E(Rscore), mwf {published_cbs[d]['mwf']:.1%} → "
-                    f"{unclamped_cbs[d]['mwf']:.1%} in CBS"
-                    for d in (low, high)
-                    if d in unclamped
-                ),
-                "see numbers",
-            )
-        )
-    return claims

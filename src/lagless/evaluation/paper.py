@@ -14,6 +14,7 @@ import lagless
 from lagless import packing
 from lagless.evaluation import (
     claims,
+    claims_assumptions,
     claims_latency,
     claims_packing,
     document,
@@ -67,7 +68,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
     waited, shown = _latency(plan, told)
     found = [
         *claims_packing.on_packing(
-            claims_packing.Evidence(scores, other["fixed"], other["unclamped"])
+            claims_assumptions.Evidence(scores, other["fixed"], other["unclamped"])
         ),
         *claims_latency.on_latency(waited),
     ]
