@@ -119,6 +119,8 @@ def compact(
     json: output.Json = False,
 ) -> None:
     """Merge small files of tables and delete old ones, beside running consumers too."""
+    from pydantic import TypeAdapter, ValidationError
+
     from lagless import extras
     from lagless.settings import units
 
@@ -127,9 +129,9 @@ def compact(
 
     settings = config.settings(file, overrides)
     try:
-        size = units._size(target)
-    except ValueError as error:
-        raise WrongInput(f"--target {target}: {error}") from error
+        size = TypeAdapter(units.Size).validate_python(target)
+    except ValidationError as error:
+        raise WrongInput(f"--target {target}: should be a size like 128 MB") from error
     chosen = folders.chosen(settings.lake.path, tables or ())
     outcomes = [compaction.compact(path, size) for path in chosen]
     output.show(

@@ -35,6 +35,7 @@ ATTEMPTS = 20
 """How often a claim or a commit is made anew before it counts as passing trouble."""
 SHORTEN_EVERY = 200
 """Commits between two looks at the length of the log."""
+MANY_FILES = 10_000
 log = logging.getLogger("lagless.lake")
 
 TROUBLES = (DeltaError, OSError)
@@ -317,11 +318,18 @@ class Table:
     def _count(self) -> None:
         """Shorten the log from time to time: every commit lists it."""
         self._commits += 1
-        if self._commits % SHORTEN_EVERY == 0:
-            try:
-                logs.shorten(self.path)
-            except OSError as error:
-                log.warning("%s: old entries of the log were not deleted: %s", self.path, error)
+        if self._commits % SHORTEN_EVERY:
+            return
+        try:
+            logs.shorten(self.path)
+            files = len(self.open().file_uris())
+        except TROUBLES as error:
+            log.warning("%s: old entries of the log were not deleted: %s", self.path, error)
+            return
+        if files > MANY_FILES:
+            log.warning(
+                "%s has %s files, which costs memory: run lagless compact", self.path, files
+            )
 
     def _lost(self, owners: Mapping[int, int]) -> ClaimLost:
         owner = max(owners.values())
