@@ -193,6 +193,17 @@ def test_heartbeats_carry_lag_and_what_is_waited_for() -> None:
     assert (beat.held, beat.trouble) == ((("t", 0, 5),), "")
 
 
+def test_a_lag_of_unknown_bytes_is_not_made_up() -> None:
+    world = World(partitions=1, end=500_000)
+    world.order("start", 5, 0)
+    lags: list[tuple[int, float]] = []
+    vitals = world.service.vitals
+    world.lake.during = lambda: lags.append((vitals.lag_records, vitals.lag_bytes))
+    world.run_until(lambda: len(world.lake.landed) == 2)
+    assert lags[0] == (500_000, 0)
+    assert lags[1] == (499_900, 499_900 * 1000.0)
+
+
 def test_after_spark_was_lost_it_is_warmed_up_before_the_next_cycle() -> None:
     world = World(partitions=1, end=500)
     world.order("start", 5, 0)

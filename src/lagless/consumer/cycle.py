@@ -27,6 +27,8 @@ class Gathered:
     bounds: Mapping[TopicPartition, Bounds]
     spans: Mapping[TopicPartition, Span]
     bytes: Mapping[TopicPartition, float]
+    strange: bool = False
+    """Whether nobody knows yet how large some records are: a probe of them is read at once."""
 
     @property
     def total(self) -> float:
@@ -79,13 +81,9 @@ class Cycle:
         # A log that ends before its position is another topic by now, or an error: look at it.
         spans |= {p: Span(bounds[p].end, bounds[p].end) for p in ledger.beyond(at, bounds)}
         weights = self.weights.of(spans)
-        known = sum(weights.values()) / len(weights) if weights else 0.0
-        # Records of unknown size are read at once, a probe of them.
-        size = {
-            p: len(span) * weights.get(p, known or self.batch.batch_bytes)
-            for p, span in spans.items()
-        }
-        return Gathered(bounds, spans, size)
+        mean = sum(weights.values()) / len(weights) if weights else 0.0
+        size = {p: len(span) * weights.get(p, mean) for p, span in spans.items()}
+        return Gathered(bounds, spans, size, len(weights) < len(spans))
 
     def run(self, held: Held, gathered: Gathered, budget: float) -> Report:
         """Read, append and commit what was gathered, topics side by side."""

@@ -189,7 +189,7 @@ class Service:
         self._delays.see(now, gathered.bounds)
         self._tell_lag(gathered)
         waited = now - self._rested >= self._settings.wait_seconds
-        enough = gathered.total >= self._settings.batch_bytes
+        enough = gathered.strange or gathered.total >= self._settings.batch_bytes
         if now < self._not_before or not gathered.spans or not (waited or enough):
             if not gathered.spans and waited:
                 self._rested = now
