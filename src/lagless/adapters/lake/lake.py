@@ -71,6 +71,8 @@ class Lake:
         check: Callable[[], None],
     ) -> Intake:
         """Read, write and commit these spans."""
+        # A thread that was left behind must not touch the handles of the cycle that followed.
+        check()
         work = Work(topic, spans, generations, check)
         place = self._place(topic)
         place.seconds = {}
@@ -158,8 +160,8 @@ class Lake:
         found = self._places.get(topic)
         if found is None:
             # A topic made anew brings a new id: what belonged to the old one goes.
-            for old in [one for one in self._places if one.name == topic.name]:
-                del self._places[old]
+            for old in [one for one in tuple(self._places) if one.name == topic.name]:
+                self._places.pop(old, None)
             found = self._places[topic] = self._make_place(topic)
         return found
 
