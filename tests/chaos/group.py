@@ -10,6 +10,7 @@ server are started again after a kill, as a supervisor would; consumers are the 
 import argparse
 import csv
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -180,6 +181,8 @@ class Run:
         found = []
         for process in psutil.process_iter(["cmdline", "status", "pid"]):
             words = " ".join(process.info["cmdline"] or [])
+            if process.info["pid"] == os.getpid():
+                continue
             if str(self.folder) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(f"{process.info['pid']} {words[:150]}")
         return found

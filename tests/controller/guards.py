@@ -38,18 +38,6 @@ def _other_incarnations_count(state: consumer.State, order: Any) -> bool:
     return bool(order.consumer == state.consumer and order.generation >= state.highest)
 
 
-_take = consumer._take
-
-
-def _wanted_stays(state: consumer.State, order: Any) -> consumer.State:
-    after = _take(state, order)
-    if order.generation > state.highest and order.kind != "retire":
-        named = {(t, n) for t, n in order.partitions} if order.kind == "stop" else set()
-        kept = {p: g for p, g in state.wanted.items() if (p.topic, p.partition) not in named}
-        return replace(after, wanted={**kept, **after.wanted})
-    return after
-
-
 def _no_generation(state: facts.State, policy: facts.Policy) -> machine.Turn:
     turn = _reassign(state, policy)
     same = replace(turn.state, generation=state.generation)
@@ -144,9 +132,6 @@ GUARDS = (
         "orders for other incarnations are ignored",
         "consumer 1",
         ((consumer, "_is_mine", _other_incarnations_count),),
-    ),
-    Guard(
-        "what older orders wanted is dropped", "consumer 3", ((consumer, "_take", _wanted_stays),)
     ),
     Guard(
         "the lake compares before it sets",

@@ -297,6 +297,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Violation as violation:
             wrong.append(seed)
             print(f"seed {seed}: {violation}", flush=True)
+        done = seed - asked.seed + 1
+        if done % 500 == 0:
+            print(f"{done} histories, {len(wrong)} went wrong", flush=True)
     seconds = time.monotonic() - began
     print(f"{asked.count} histories in {seconds:.0f} s, {len(wrong)} went wrong", flush=True)
     return 1 if wrong else 0
