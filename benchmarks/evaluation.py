@@ -186,14 +186,19 @@ def loop() -> dict[str, float]:
 
 def main() -> None:
     """Run what is asked for and print it."""
-    parts: dict[str, Callable[[], dict[str, float]]] = {"grid": paper, "large": large, "loop": loop}
+    parts: dict[str, Callable[[argparse.Namespace], dict[str, float]]] = {
+        "grid": lambda given: paper(given.rounds),
+        "large": lambda _: large(),
+        "loop": lambda _: loop(),
+    }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=[*parts], choices=[*parts, []])
+    parser.add_argument("--rounds", type=int, default=3, help="turns of the warm grids")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
     for part in given.parts:
-        found[part] = parts[part]()
+        found[part] = parts[part](given)
         print(part)
         for name, value in found[part].items():
             print(f"  {name:<55} {value:9.3f}")

@@ -175,7 +175,7 @@ def histogram(folder: Path, found: Mapping[str, Latency], most: float = 40.0) ->
         ):
             under = [one.late.below(edge) for edge in edges]
             beyond = one.late.total - under[-1]
-            more = f"; {beyond:.3g} bytes beyond, up to {one.late.max:.0f} s" if beyond else ""
+            more = f"; {beyond / 1000:.0f} kB more up to {one.late.max:.0f} s" if beyond else ""
             axes.stairs(
                 [high - low for low, high in itertools.pairwise(under)],
                 edges,
