@@ -66,6 +66,7 @@ class Listener:
 
     def median(self, name: str) -> float | None:
         """Give the median of dt2, dt3 or dt4 over the reassignments."""
-        values = [getattr(one, name) for one in self.decisions.reassignments]
+        timed = self.decisions.timed([at for at, _ in self.speeds])
+        values = [getattr(one, name) for one in timed]
         known = [value for value in values if value is not None]
         return statistics.median(known) if known else None
