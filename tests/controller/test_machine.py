@@ -255,7 +255,7 @@ def test_a_record_makes_the_same_decisions_again() -> None:
     log: list[Message] = [recording.began(POLICY, "x", None, 0)]
     for event in events:
         state, given = machine.step(state, event, POLICY)
-        log.append(recording.event("g", event))
+        log.append(recording.told("g", [event]))
         log += [one for one in given if isinstance(one, Decision)]
     decoded = [type(one).model_validate_json(one.encode()) for one in log]
     found = list(recording.replay(decoded, lambda _: histories.pack, "g"))

@@ -1,6 +1,6 @@
 """The record of what the machine was told, so that its decisions can be made again."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -26,10 +26,10 @@ class Began(Message):
 
 
 class Told(Message):
-    """The machine was told an event."""
+    """The machine was told events, in this order."""
 
     record: Literal["told"] = "told"
-    event: dict[str, Any]
+    events: list[dict[str, Any]]
     at: float
 
 
@@ -54,9 +54,10 @@ def began(policy: Policy, algorithm: str, persisted: ControllerState | None, at:
     )
 
 
-def event(group: str, event: Event) -> Told:
-    """Record an event."""
-    return Told(group=group, event=_EVENTS.dump_python(event, mode="json"), at=event.at)
+def told(group: str, events: Sequence[Event]) -> Told:
+    """Record events."""
+    dumped = [_EVENTS.dump_python(event, mode="json") for event in events]
+    return Told(group=group, events=dumped, at=events[-1].at)
 
 
 def replay(
@@ -80,8 +81,9 @@ def replay(
             }
             policy = Policy(group=group, pack=pack_by(message.algorithm), **numbers)
         elif isinstance(message, Told) and state is not None and policy is not None:
-            state, given = machine.step(state, _EVENTS.validate_python(message.event), policy)
-            made += [one for one in given if isinstance(one, Decision)]
+            for event in message.events:
+                state, given = machine.step(state, _EVENTS.validate_python(event), policy)
+                made += [one for one in given if isinstance(one, Decision)]
         elif isinstance(message, Decision) and state is not None:
             again = made.pop(0) if made else None
             if again is not None:

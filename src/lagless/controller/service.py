@@ -87,6 +87,7 @@ class Service:
     _listed_at: float = field(init=False, default=float("-inf"))
     _sent_at: float = field(init=False, default=float("-inf"))
     _unsaved: ControllerState | None = field(init=False, default=None)
+    _told: list[Event] = field(init=False, default_factory=list)
     _unlogged: list[Message] = field(init=False, default_factory=list)
     _events: list[Event] = field(init=False, default_factory=list)
 
@@ -112,7 +113,7 @@ class Service:
             self.state, given = machine.step(self.state, event, self.policy)
             outbox.add(given)
             if self.record:
-                self._unlogged.append(recording.event(self.policy.group, event))
+                self._told.append(event)
         self._carry_out(outbox, events)
         if self.observer is not None:
             self.observer.saw(self.state, outbox.decisions)
@@ -166,10 +167,13 @@ class Service:
         for decision in outbox.decisions:
             level = logging.WARNING if decision.decision in ("warning", "lost") else logging.INFO
             log.log(level, "%s: %s", decision.decision, decision.reason)
-        self._unlogged += outbox.decisions
         now = self.clock.now()
         urgent = bool(outbox.orders or outbox.decisions) or self._unsaved is not None
-        if urgent or (self._unlogged and now - self._sent_at >= 1):
+        if urgent or (self._told and now - self._sent_at >= 1):
+            if self._told:  # before the decisions that follow from it
+                self._unlogged.append(recording.told(self.policy.group, self._told))
+                self._told = []
+            self._unlogged += outbox.decisions
             try:
                 self.mailbox.send(outbox.orders, self._unsaved, self._unlogged)
             except TryAgain as trouble:

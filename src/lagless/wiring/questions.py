@@ -60,7 +60,7 @@ def known(settings: Settings) -> tuple[State, Decision | None]:
         stale=frozenset(TopicPartition(*p) for p in (latest.stale if latest else ())),
     )
     last = None
-    for message in controller.events(settings):
+    for message in controller.events(settings, start=-LOOK_BACK):
         if isinstance(message, Decision) and message.decision in ("assignment", "lost", "warning"):
             last = message
     return state, last

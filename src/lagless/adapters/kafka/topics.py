@@ -47,7 +47,10 @@ def plans(settings: Settings) -> dict[str, Plan]:
                 "delete.retention.ms": str(_DAY),
             },
         ),
-        settings.event_topic: Plan(1, {"retention.ms": str(7 * _DAY)}),
+        # What the controller was told is in it too, so that it can be replayed: a week, or 1 GB.
+        settings.event_topic: Plan(
+            1, {"retention.ms": str(7 * _DAY), "retention.bytes": str(10**9)}
+        ),
         settings.leader_topic: Plan(1),
     }
 
