@@ -42,7 +42,7 @@ from lagless.wiring import controller as wiring
 TOPICS = {"orders": 6, "clicks": 6}
 KINDS = ("consumer", "controller", "monitor", "connect")
 PARTITION = 60_000
-"""Bytes/s that a partition has at most before the spike; on average half of it."""
+"""Bytes/s that a partition has at most before the spike, if not told; on average half of it."""
 STEP = 10.0
 RECOVERY = 60.0
 """Seconds after the last kill within which the lag must be small again."""
@@ -62,7 +62,7 @@ pause = 5
 catch_up = 30
 max_consumers = 5
 [consumer]
-max_rate = 300_000
+max_rate = {rate}
 batch_bytes = "1 MB"
 wait_seconds = 1
 [spark]
@@ -188,11 +188,11 @@ class Run:
         return found
 
 
-def write_flow(folder: Path, seconds: float, dice: np.random.Generator) -> Path:
+def write_flow(folder: Path, seconds: float, dice: np.random.Generator, speed: float) -> Path:
     """Write the load's speeds: a walk with δ = 25, doubled in the second half."""
     partitions = flows.spread(TOPICS)
     rows = int((seconds + RECOVERY + 120) / STEP) + 1
-    flow = flows.walk(partitions, PARTITION, 25, rows, dice, step=STEP, start="half")
+    flow = flows.walk(partitions, speed, 25, rows, dice, step=STEP, start="half")
     speeds = flow.speeds.copy()
     speeds[int(seconds / 2 / STEP) :] *= 2
     file = folder / "load.csv"
@@ -204,7 +204,12 @@ def write_flow(folder: Path, seconds: float, dice: np.random.Generator) -> Path:
 
 
 def run(
-    folder: Path, minutes: float, seed: int, every: float, say: Callable[[str], None]
+    folder: Path,
+    minutes: float,
+    seed: int,
+    every: float,
+    say: Callable[[str], None],
+    speed: float = PARTITION,
 ) -> dict[str, Any]:
     """Run it all, and give the report."""
     dice = np.random.default_rng(seed)
@@ -212,11 +217,11 @@ def run(
     with Broker(folder / "broker") as broker, connect:
         say("broker and Connect server are up")
         connect.warm_up(broker.bootstrap)
-        one = prepare(folder, broker.bootstrap, connect, dice)
+        one = prepare(folder, broker.bootstrap, connect, dice, 5 * speed)
         try:
             for role in ("monitor", "controller"):
                 one.start_role(role)
-            file = write_flow(folder, 60 * minutes, dice)
+            file = write_flow(folder, 60 * minutes, dice, speed)
             words = ["--bootstrap", broker.bootstrap, "--flow", "replay", "--file", str(file)]
             words += ["--step", f"{STEP:g}", "--tally", str(folder / "tally.json")]
             one.start("load", "lagless.embedded.load", *words)
@@ -250,11 +255,18 @@ def run(
     return report
 
 
-def prepare(folder: Path, bootstrap: str, connect: ConnectServer, dice: np.random.Generator) -> Run:
+def prepare(
+    folder: Path,
+    bootstrap: str,
+    connect: ConnectServer,
+    dice: np.random.Generator,
+    rate: float,
+) -> Run:
     """Write the settings and begin to listen."""
     text = SETTINGS.format(
         topics=json.dumps(list(TOPICS)),
         bootstrap=bootstrap,
+        rate=int(rate),
         spark=connect.url,
         lake=folder / "lake",
         consumers=folder / "consumers",
@@ -313,6 +325,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--every", type=float, default=20, help="seconds between kills")
+    parser.add_argument("--speed", type=float, default=PARTITION, help="bytes/s per partition")
     parser.add_argument("--data-dir", type=Path, help="keep everything here")
     parser.add_argument("--provisioner", choices=("processes",), default="processes")
     asked = parser.parse_args(arguments)
@@ -324,7 +337,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{time.monotonic() - began:6.0f} {text}", file=sys.stderr, flush=True)
 
     try:
-        report = run(folder.resolve(), asked.minutes, asked.seed, asked.every, say)
+        report = run(folder.resolve(), asked.minutes, asked.seed, asked.every, say, asked.speed)
     except LaglessError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 1
