@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 from lagless import messages
 from lagless.cli import app as commands
 from lagless.settings import Settings
+from lagless.wiring import catalogue
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -20,6 +21,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         ("reference/settings.md", settings_page()),
         ("reference/commands.md", commands_page()),
         ("reference/messages.md", messages_page()),
+        ("reference/metrics.md", metrics_page()),
     ):
         files.append(File.generated(config, name, content=text))
     return files
@@ -105,6 +107,19 @@ def _commands(group: Any, path: str) -> list[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def metrics_page() -> str:
+    """Describe every metric of every role."""
+    lines = ["# Metrics", "", "Each role answers at `/metrics` where its `metrics_port` is set."]
+    role = ""
+    for role_of, metric in catalogue.metrics():
+        if role_of != role:
+            role = role_of
+            lines += ["", f"## {role}", "", "| metric | type | meaning |", "| --- | --- | --- |"]
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        lines.append(f"| `{name}` | {metric.type} | {_cell(metric.documentation)} |")
+    return "\n".join(lines) + "\n"
 
 
 def messages_page() -> str:

@@ -2,60 +2,25 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from lagless.adapters import metrics
-from lagless.adapters.controller_metrics import ControllerMetrics
-from lagless.consumer.pulse import Vitals
-from lagless.controller import machine
-from lagless.controller.facts import Policy
-from lagless.messages import ControllerState
-from lagless.model import TopicPartition
-from lagless.wiring import consumer, dashboard, monitor
+from lagless.wiring import catalogue
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 GRAFANA = DEPLOY / "grafana" / "lagless.json"
 ALERTS = DEPLOY / "prometheus" / "alerts.yaml"
 
 
-def _registries() -> Iterator[CollectorRegistry]:
-    """Give what each role's endpoint answers from, with stand-ins for what only runs live."""
-    reading = SimpleNamespace(speed=1.0, measured_at=0.0, stale=False)
-    measuring: Any = SimpleNamespace(
-        readings={TopicPartition("orders", 0): reading},
-        round_seconds=0.1,
-        rounds=1,
-        published=1,
-        errors=0,
-    )
-    yield metrics.registry(
-        lambda: monitor.families(measuring, cast(Any, SimpleNamespace(errors=0)), 1.0)
-    )
-    seen = ControllerMetrics(Policy("orders", 1e6, lambda speeds, capacity, previous: previous))
-    known = ControllerState(group="orders", generation=1, members={1: "one"}, at=0.0)
-    seen.saw(machine.begin(known, 0.0), [])
-    yield seen.registry
-    service: Any = SimpleNamespace(vitals=Vitals(), state=SimpleNamespace(held={}))
-    yield metrics.registry(lambda: consumer.families(service, 1.0))
-    link = SimpleNamespace(heard=True, trouble="")
-    desk: Any = SimpleNamespace(snapshot=SimpleNamespace(link=link, plain_kafka=3), messages=9)
-    yield metrics.registry(
-        lambda: dashboard.families(desk, cast(Any, SimpleNamespace(undecodable=0)))
-    )
-
-
 @pytest.fixture(scope="module")
 def given() -> list[Metric]:
     """Collect every metric of every role."""
-    return [metric for registry in _registries() for metric in registry.collect()]
+    return [metric for _, metric in catalogue.metrics()]
 
 
 @pytest.fixture(scope="module")
