@@ -89,8 +89,8 @@ def test_thirds_fill_a_consumer() -> None:
 
 
 def test_it_uses_fewer_consumers_than_best_fit_decreasing_where_that_fails() -> None:
-    speeds = dict(enumerate([4.0, 3.0, 3.0, 3.0, 3.0, 2.0, 2.0]))
-    previous = dict.fromkeys(range(4), 1) | dict.fromkeys(range(4, 7), 2)
+    speeds = dict(enumerate([4.0, 4.0, 3.0, 3.0, 3.0, 3.0]))
+    previous = dict.fromkeys(range(6), 1)
     assert packing.packing(speeds, CAPACITY, previous, "bfd").consumers == 3
     assert packing.packing(speeds, CAPACITY, previous, "exact").consumers == 2
 

@@ -80,16 +80,15 @@ def test_a_packing_of_best_fit_decreasing_is_kept(case: Case) -> None:
 @settings(max_examples=400, deadline=None)
 @given(cases(whole=False))
 def test_no_move_buys_nothing(case: Case) -> None:
-    """Undoing any one move overloads a consumer or takes one more than the target."""
+    """Undoing any one move overloads a consumer or takes one more."""
     speeds, previous, slack = case
     found = packing.pack(speeds, CAPACITY, previous, "sticky", slack=slack)
-    target = min(math.floor(fewest(speeds) * (1 + slack) + 1e-9), len(speeds))
     for partition in scores.migrations(previous, found):
         undone = {**found, partition: previous[partition]}
         home = [p for p in undone if undone[p] == previous[partition]]
         overloaded = len(home) > 1 and load(speeds, home) > CAPACITY
         consumers = len(set(undone.values()))
-        assert overloaded or consumers > max(target, len(set(found.values())))
+        assert overloaded or consumers > len(set(found.values()))
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,7 +161,7 @@ def test_a_long_list_keeps_its_promises(slack: float) -> None:
     assert len(set(after.tolist())) <= len(set(plain.tolist())) * (1 + slack)
     assert np.bincount(after, weights=speeds).max() <= CAPACITY * (1 + 1e-12)
     moved = scores.moved_rate(speeds, before, after)
-    assert moved < scores.moved_rate(speeds, before, plain) * (1 if slack == 0 else 0.4)
+    assert moved < scores.moved_rate(speeds, before, plain) * (1 if slack == 0 else 0.6)
     assert (sticky.pack(speeds, CAPACITY, after, slack=slack) == after).all()
 
 

@@ -156,8 +156,8 @@ def _least_moved(
 ) -> tuple[Consumers | None, float]:
     """Find the packing into at most `allowed` consumers that moves the least speed.
 
-    A partition faster than the capacity keeps its consumer: it weighs more than all that could
-    stay in its place.
+    A partition faster than the capacity keeps its consumer, the fastest if there are several: it
+    weighs more than all that could stay in its place.
     """
     base = _numbered(speeds, previous, alone, None)
     taken = set(base[alone].tolist())
@@ -197,6 +197,7 @@ def _least_moved(
     solver = _solver(seconds)
     status = solver.solve(model)
     least = (sure + max(0.0, solver.best_objective_bound) // weigh) * (capacity / UNIT)
+    least += scores.moved_rate(speeds[alone], previous[alone], base[alone])
     if status == cp_model.INFEASIBLE:
         least = float("inf")
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -240,7 +241,8 @@ def _numbered(
             continue
         found[j] = number
         taken.add(number)
-    unused = (number for number in range(1, 2 * len(speeds) + 1) if number not in taken)
+    had = set(previous.tolist())
+    unused = (b for b in range(1, 2 * len(speeds) + 1) if b not in taken and b not in had)
     for j in np.flatnonzero(alone):
         if not found[j]:
             found[j] = next(unused)
