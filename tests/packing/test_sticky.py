@@ -169,7 +169,7 @@ def test_a_long_list_keeps_its_promises(slack: float) -> None:
 def test_it_dominates_the_papers_front(delta: float) -> None:
     """On a stream of its own: fewer moves than each of the front at no more consumers."""
     speeds = streams.speeds("random", delta, 60, 60, 100.0, np.random.default_rng(17))
-    for rival, slack in [("bfd", 0.0), ("mbfp", 0.0), ("mbf", 0.01), ("mwf", 0.05)]:
+    for rival, slack in [("bfd", 0.0), ("mbfp", 0.0), ("mbf", 0.06), ("mwf", 0.1)]:
         theirs = replay.run(rival, speeds, 100.0, "fixed", 1)
         ours = replay.run(f"sticky:slack={slack}", speeds, 100.0, "fixed", 1)
         assert ours.consumers.sum() <= theirs.consumers.sum()
