@@ -69,8 +69,19 @@ def test_a_backlog_allows_larger_batches() -> None:
     assert batch.budget(1e6, 0.3) == 5e6
     assert batch.budget(20e6, 0.3) == 20e6
     assert batch.budget(9e9, 0.3) == 50e6
-    assert batch.budget(9e9, 0.3, reached=4e6) == 20e6
-    assert batch.budget(9e9, 0.3, reached=1e3) == 5e6
+
+
+def test_a_batch_grows_while_cycles_are_short_and_shrinks_when_they_are_long() -> None:
+    batch = ledger.Batch(1e6, 50e6, 1.0)
+    assert batch.budget(9e9, 3.0, last=1e6) == 8e6
+    assert batch.budget(9e9, 0.3, last=20e6) == 50e6
+    assert batch.budget(9e9, 10.0, last=20e6) == 10e6
+    assert batch.budget(9e9, 100.0, last=5e6) == 1e6
+    # A fixed cost of each cycle does not keep batches small for ever.
+    size = 1e6
+    for _ in range(20):
+        size = batch.budget(9e9, 3.0 + size / 20e6, last=size)
+    assert size > 30e6
 
 
 @given(st.lists(st.floats(0.05, 3.0), min_size=20, max_size=60), st.floats(1e5, 1e8))

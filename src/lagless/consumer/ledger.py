@@ -14,7 +14,7 @@ from lagless.ports import Bounds, Position, Span
 PROBE = 100
 """Offsets of a partition that are read while nobody knows how large its records are."""
 GROWTH = 8.0
-"""How much larger than the last one a batch of unmonitored records may be."""
+"""How much larger than the last one a batch may be."""
 KEPT = 600
 """Ends of a partition that are remembered, to tell how long ago the next record was written."""
 
@@ -30,14 +30,15 @@ class Batch:
     longest: float = 5.0
     """Seconds that a cycle should take at most: orders wait for its end."""
 
-    def budget(self, backlog: float, cycle_seconds: float, reached: float = math.inf) -> float:
+    def budget(self, backlog: float, cycle_seconds: float, last: float = math.inf) -> float:
         """Give the bytes that the next cycle may read; a backlog allows larger batches.
 
-        `reached` are the bytes/s of the last cycle: what takes too long is not made longer. Under
-        a quota a cycle takes what the quota allows in the time that a cycle takes, so that reading
-        is smooth and not a burst and a long pause.
+        `last` are the bytes of the last cycle: a batch grows from there, and shrinks where that
+        took too long. Under a quota a cycle takes what the quota allows in the time that a cycle
+        takes, so that reading is smooth and not a burst and a long pause.
         """
-        largest = min(self.max_batch_bytes, max(self.batch_bytes, reached * self.longest))
+        growth = GROWTH if cycle_seconds <= self.longest else self.longest / cycle_seconds
+        largest = min(self.max_batch_bytes, max(self.batch_bytes, last * growth))
         size = min(max(self.batch_bytes, backlog), largest)
         if self.max_rate is not None:
             size = min(size, self.max_rate * max(self.wait_seconds, cycle_seconds))

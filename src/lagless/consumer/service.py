@@ -69,7 +69,7 @@ class Service:
         self.vitals = Vitals()
         self._rested = clock.now()
         self._not_before = 0.0
-        self._reached = float("inf")
+        self._last = float("inf")
         self._cold = True
         self._pause = PAUSE
         self._pulse: Pulse | None = None
@@ -211,7 +211,7 @@ class Service:
             self._cycle.weights.monitored = flatten(speeds.bytes_per_offset)
         began = self._clock.now()
         self.vitals.cycle_began = began
-        budget = self._cycle.batch.budget(gathered.total, self.vitals.cycle_seconds, self._reached)
+        budget = self._cycle.batch.budget(gathered.total, self.vitals.cycle_seconds, self._last)
         try:
             report = self._cycle.run(self.state.held, gathered, budget)
         finally:
@@ -221,8 +221,7 @@ class Service:
         self.vitals.cycles += 1
         self._rested = now
         read = self._account(report, now)
-        if read >= self._settings.batch_bytes / 2:
-            self._reached = read / max(now - began, 1e-3)
+        self._last = max(read, 1.0)
         self._not_before = now + self._cycle.batch.pause(read, now - began)
         self._react(report)
 
