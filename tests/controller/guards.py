@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lagless.consumer import machine as consumer
-from lagless.controller import facts, machine, membership, migration
+from lagless.controller import facts, machine, membership, migration, provisioning
 from lagless.simulation import world_lake
 from lagless.simulation.world_provisioner import Violation
 from tests.controller import histories
@@ -115,7 +115,7 @@ GUARDS = (
     Guard(
         "a consumer with work is not deleted",
         "machine 15",
-        ((machine, "may_delete", lambda member: True),),
+        ((provisioning, "may_delete", lambda member: True),),
     ),
     Guard(
         "what is decided is persisted",

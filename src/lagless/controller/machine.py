@@ -25,14 +25,19 @@ Rules
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lagless import messages
-from lagless.controller import facts, membership, migration, reassign, sentinel
+from lagless.controller import (
+    facts,
+    membership,
+    migration,
+    provisioning,
+    reassign,
+    sentinel,
+    wording,
+)
 from lagless.controller.events import (
-    Create,
     Deaf,
-    Delete,
     Event,
     Instruction,
     Listed,
@@ -42,9 +47,8 @@ from lagless.controller.events import (
     Persist,
     Provisioned,
 )
-from lagless.controller.facts import Phase, Policy, Request, State
+from lagless.controller.facts import Phase, Policy, State
 from lagless.errors import GiveUp
-from lagless.messages import Decision, Order
 from lagless.model import Consumer, TopicPartition
 
 STRIDE = 1000
@@ -99,9 +103,9 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instru
     state, moved = _run(state, policy)
     out += moved
     if state.phase is not Phase.SYNCHRONIZE:
-        state, managed = _manage(state, policy)
+        state, managed = provisioning.manage(state, policy)
         out += managed
-    state, farewells = _retire(state, policy)
+    state, farewells = provisioning.retire(state, policy)
     out += farewells
     if facts.must_persist(before, state) or before.at == before.began_at:
         out.append(Persist(facts.persisted(state, policy.group)))
@@ -196,7 +200,7 @@ def _judge(state: State, policy: Policy, known: int) -> tuple[State, list[Instru
         reason = membership.why_not_ready(state, n, request, policy)
         if reason and state.phase is not Phase.SYNCHRONIZE:
             state = _fail(state, n, f"consumer {n} did not start: {reason}", policy)
-    return state, [_say(state, policy, "lost", reason) for reason in state.lost[known:]]
+    return state, [wording.say(state, policy, "lost", reason) for reason in state.lost[known:]]
 
 
 def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
@@ -215,7 +219,9 @@ def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
         after = move(state, turn.cause)
         rested = after.phase is Phase.SENTINEL
         if turn.cause not in ("nothing to change", "the interval is up"):
-            out.append(_say(after, policy, "phase", turn.reason or turn.cause, cause=turn.cause))
+            out.append(
+                wording.say(after, policy, "phase", turn.reason or turn.cause, cause=turn.cause)
+            )
         state = after
     return state, out
 
@@ -263,7 +269,7 @@ def _synchronize(state: State, policy: Policy) -> Turn:
         due = state.at - member.reported_at >= policy.repeat
         if not has_reported(member, state) and due:
             members[n] = replace(member, reported_at=state.at)
-            out.append(_order(state, policy, "report", n, member.incarnation))
+            out.append(wording.order(state, policy, "report", n, member.incarnation))
     return Turn(replace(state, members=members) if out else state, out)
 
 
@@ -297,7 +303,7 @@ def _reassign(state: State, policy: Policy) -> Turn:
     )
     out: list[Instruction] = []
     if plan.warnings and plan.warnings != state.warnings:
-        out += [_say(state, policy, "warning", warning) for warning in plan.warnings]
+        out += [wording.say(state, policy, "warning", warning) for warning in plan.warnings]
     state = replace(
         state,
         lost=(),
@@ -315,7 +321,15 @@ def _reassign(state: State, policy: Policy) -> Turn:
         backlog={p: b for p, b in state.backlog.items() if p not in plan.previous},
         first_order_at=None,
     )
-    out.append(_say(state, policy, "assignment", _summary(plan, policy), **_details(plan, policy)))
+    out.append(
+        wording.say(
+            state,
+            policy,
+            "assignment",
+            wording.summary(plan, policy),
+            **wording.details(plan, policy),
+        )
+    )
     return Turn(state, out, "a new assignment")
 
 
@@ -332,7 +346,7 @@ def _management(state: State, policy: Policy) -> Turn:
         out: list[Instruction] = []
         if state.first_order_at is not None:
             seconds = state.at - state.first_order_at
-            out = [_say(state, policy, "timing", "last receipt", dt4=seconds)]
+            out = [wording.say(state, policy, "timing", "last receipt", dt4=seconds)]
         return Turn(replace(state, first_order_at=None), out, "everyone holds what it should")
     state, orders = migration.orders(state, policy)
     if orders and state.first_order_at is None:
@@ -346,142 +360,3 @@ _PHASES: dict[Phase, Callable[[State, Policy], Turn]] = {
     Phase.REASSIGN: _reassign,
     Phase.MANAGEMENT: _management,
 }
-
-
-def _manage(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
-    """Bring about the consumers that should be, and end those that should not."""
-    out: list[Instruction] = []
-    for n in sorted(state.members.keys() - state.team):
-        if may_delete(state.members[n]):
-            state = membership.end(state, n)
-            out.append(_say(state, policy, "deleted", f"consumer {n} has no work", consumer=n))
-    state = membership.forget(state, policy)
-    ready = {n for n in state.requests if n in state.members and state.members[n].ready}
-    for n in sorted(ready & state.team):
-        seconds = state.at - state.requests[n].since
-        out.append(_say(state, policy, "timing", f"consumer {n} is ready", consumer=n, dt3=seconds))
-        state = replace(state, failures=0)
-    missing = {n for n in state.team if n not in state.members or not state.members[n].ready}
-    if missing != state.requests.keys():
-        wanted = {n: state.requests.get(n, Request(state.at)) for n in missing}
-        state = replace(state, requests=wanted)
-    state, created = _create(state, policy)
-    state, deleted = _delete(state, policy)
-    return state, out + created + deleted
-
-
-def may_delete(member: facts.Member) -> bool:
-    """Say whether a member can go without anyone missing it (rule 15)."""
-    return not member.held and not member.asked
-
-
-def _create(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
-    if state.instances is None or state.at < state.no_creation_until:
-        return state, []
-    due = tuple(
-        n
-        for n, request in sorted(state.requests.items())
-        if n not in state.members
-        and n not in state.instances
-        and state.at - request.created_at >= policy.repeat
-    )
-    if not due:
-        return state, []
-    requests = {
-        n: replace(r, created_at=state.at) if n in due else r for n, r in state.requests.items()
-    }
-    names = ", ".join(str(n) for n in due)
-    said = _say(state, policy, "created", f"consumers {names} are missing", consumers=list(due))
-    return replace(state, requests=requests), [Create(due), said]
-
-
-def _delete(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
-    over = {messages.birth(i): i for i in state.ended if messages.birth(i)}
-    doomed: dict[Consumer, str] = {}
-    for n, instance in (state.instances or {}).items():
-        if instance.phase == "deleting":
-            continue
-        member = state.members.get(n)
-        wanted = (
-            facts.is_of(member, instance)
-            if member is not None
-            else n in state.team and instance.phase != "failed" and instance.birth not in over
-        )
-        if not wanted and state.at - state.deleted_at.get(n, float("-inf")) >= policy.repeat:
-            doomed[n] = over.get(instance.birth, instance.birth)
-    if not doomed:
-        return state, []
-    deleted_at = {**state.deleted_at, **dict.fromkeys(doomed, state.at)}
-    return replace(state, deleted_at=deleted_at), [Delete(doomed)]
-
-
-def _retire(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
-    """Tell incarnations that are over and still speak to end."""
-    if not state.retired:
-        return state, []
-    out: list[Instruction] = [
-        _order(state, policy, "retire", n, incarnation) for incarnation, n in state.retired.items()
-    ]
-    return replace(state, retired={}), out
-
-
-def _order(
-    state: State,
-    policy: Policy,
-    kind: messages.OrderKind,
-    consumer: Consumer,
-    incarnation: str,
-) -> Order:
-    return Order(
-        group=policy.group,
-        kind=kind,
-        consumer=consumer,
-        incarnation=incarnation,
-        generation=state.generation,
-        at=state.at,
-    )
-
-
-def _say(
-    state: State,
-    policy: Policy,
-    decision: str,
-    reason: str,
-    consumer: Consumer | None = None,
-    **details: Any,
-) -> Decision:
-    return Decision(
-        group=policy.group,
-        decision=decision,
-        reason=reason,
-        at=state.at,
-        phase=state.phase.value,
-        generation=state.generation,
-        consumer=consumer,
-        details=details,
-    )
-
-
-def _summary(plan: reassign.Plan, policy: Policy) -> str:
-    moved = plan.migrations
-    rscore = sum(plan.weights[p] for p in moved) / policy.capacity
-    arrivals = len(plan.assignment) - sum(p in plan.previous for p in plan.assignment)
-    return (
-        f"{len(plan.assignment)} partitions on {len(set(plan.assignment.values()))} consumers, "
-        f"{len(moved)} move (Rscore {rscore:.2f}), {arrivals} arrive"
-    )
-
-
-def _details(plan: reassign.Plan, policy: Policy) -> dict[str, Any]:
-    assignment: dict[str, dict[int, int]] = {}
-    for p, n in plan.assignment.items():
-        assignment.setdefault(p.topic, {})[p.partition] = n
-    moved = plan.migrations
-    return {
-        "assignment": assignment,
-        "migrations": [[p.topic, p.partition, *pair] for p, pair in moved.items()],
-        "rscore": sum(plan.weights[p] for p in moved) / policy.capacity,
-        "consumers_before": len(set(plan.previous.values())),
-        "consumers": len(set(plan.assignment.values())),
-        "load": {n: round(x, 1) for n, x in sentinel.loads(plan.weights, plan.assignment).items()},
-    }

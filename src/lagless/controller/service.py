@@ -86,6 +86,7 @@ class Service:
     _looked_at: float = field(init=False, default=float("-inf"))
     _listed_at: float = field(init=False, default=float("-inf"))
     _sent_at: float = field(init=False, default=float("-inf"))
+    _complained_at: dict[str, float] = field(init=False, default_factory=dict)
     _unsaved: ControllerState | None = field(init=False, default=None)
     _told: list[Event] = field(init=False, default_factory=list)
     _unlogged: list[Message] = field(init=False, default_factory=list)
@@ -123,7 +124,7 @@ class Service:
         try:
             post = self.mailbox.receive(timeout)
         except TryAgain as trouble:
-            log.warning("the mailbox cannot be read: %s", trouble)
+            self._complain("the mailbox cannot be read", trouble)
             self.clock.sleep(timeout)
             return [*events, Deaf(self.clock.now())]
         now = self.clock.now()
@@ -147,7 +148,7 @@ class Service:
                 events.append(Listed(now, tuple((p.topic, p.partition) for p in found)))
                 self._listed_at = now
             except TryAgain as trouble:
-                log.warning("partitions cannot be listed: %s", trouble)
+                self._complain("partitions cannot be listed", trouble)
         if now - self._looked_at >= self.look:
             events += self._instances(now)
         return events
@@ -156,7 +157,7 @@ class Service:
         try:
             found = Provisioned(now, tuple(self.provisioner.instances()))
         except TryAgain as trouble:
-            log.warning("consumers cannot be listed: %s", trouble)
+            self._complain("consumers cannot be listed", trouble)
             return []
         self._looked_at = now
         return [found]
@@ -177,7 +178,7 @@ class Service:
             try:
                 self.mailbox.send(outbox.orders, self._unsaved, self._unlogged)
             except TryAgain as trouble:
-                log.warning("orders could not be sent and will be given again: %s", trouble)
+                self._complain("orders could not be sent and will be given again", trouble)
                 del self._unlogged[:-1000]
                 return
             self._unsaved, self._unlogged, self._sent_at = None, [], now
@@ -190,7 +191,14 @@ class Service:
         try:
             self.provisioner.delete(consumers)
         except TryAgain as trouble:
-            log.warning("consumers %s could not be deleted: %s", sorted(consumers), trouble)
+            self._complain(f"consumers {sorted(consumers)} could not be deleted", trouble)
+
+    def _complain(self, what: str, trouble: TryAgain) -> None:
+        """Say what is wrong, once a minute: the next turn tries again."""
+        now = self.clock.now()
+        if now - self._complained_at.get(what, float("-inf")) >= 60:
+            self._complained_at[what] = now
+            log.warning("%s: %s", what, trouble)
 
     def _create(self, consumers: set[int], events: Sequence[Event]) -> None:
         try:

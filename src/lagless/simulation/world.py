@@ -6,7 +6,7 @@ network's dice are a generator that is handed in.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,21 +14,19 @@ import numpy as np
 from lagless import messages
 from lagless.controller.facts import Policy
 from lagless.controller.service import Service
-from lagless.errors import Fenced, TryAgain
 from lagless.messages import (
     ConsumerState,
     ControllerState,
     Decision,
     Heartbeat,
-    Message,
     Order,
     Receipt,
     WriteSpeeds,
 )
 from lagless.model import Consumer, TopicPartition
-from lagless.ports import Post
 from lagless.simulation.world_consumer import MemoryConsumer, born
 from lagless.simulation.world_lake import MemoryLake
+from lagless.simulation.world_mailbox import MemoryMailbox
 from lagless.simulation.world_provisioner import MemoryProvisioner, Violation
 
 
@@ -344,66 +342,6 @@ class World:
             if behind > 10 * self.pace.cycle * max(self.speeds[p], 1):
                 return f"{p} is {behind} behind"
         return ""
-
-
-@dataclass(slots=True)
-class MemoryMailbox:
-    """The controller's side of the world's mail."""
-
-    world: World
-    epoch: int
-    position: int
-    measured_at: float = 0
-
-    def lead(self) -> ControllerState | None:
-        """Lead at once."""
-        return self.world.persisted
-
-    def receive(self, timeout: float) -> Post:
-        """Give what arrived."""
-        self._call()
-        world = self.world
-        if world.at < world.out_until:
-            return Post(deaf=True)
-        new = tuple(world.mail[self.position :])
-        self.position = len(world.mail)
-        speeds = world.measured
-        if speeds is None or speeds.at <= self.measured_at:
-            return Post(new)
-        self.measured_at = speeds.at
-        return Post(new, speeds)
-
-    def send(
-        self, orders: Sequence[Order], state: ControllerState | None, log: Sequence[Message] = ()
-    ) -> None:
-        """Send and persist, all or nothing."""
-        self._call()
-        world = self.world
-        if world.at < world.out_until:
-            raise TryAgain("the broker is away")
-        if state is not None:
-            world.check_ended(world.persisted, state)
-            world.persisted = state
-        world.decisions += [one for one in log if isinstance(one, Decision)]
-        world.orders += orders
-        for order in orders:
-            world.order(order)
-        world.called()
-
-    def partitions(self) -> Collection[TopicPartition]:
-        """Give the partitions that exist."""
-        self._call()
-        if self.world.at < self.world.out_until:
-            raise TryAgain("the broker is away")
-        return list(self.world.speeds)
-
-    def close(self) -> None:
-        """Leave."""
-
-    def _call(self) -> None:
-        if self.epoch != self.world.epoch:
-            raise Fenced("another controller acts")
-        self.world.called()
 
 
 def readers(world: World) -> Mapping[TopicPartition, list[Consumer]]:
