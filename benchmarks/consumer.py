@@ -362,6 +362,7 @@ class World:
         from lagless.consumer.claims import Claims
         from lagless.consumer.cycle import Cycle
         from lagless.consumer.ledger import Batch
+        from lagless.errors import TryAgain
         from lagless.wiring import consumer as wiring
         from lagless.wiring.clocks import RealClock
 
@@ -370,7 +371,11 @@ class World:
         lake = wiring.make_lake(settings)
         claims = Claims(offsets, lake, "earliest")
         one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6, 1.0), "fail", 300.0)
-        return one, dict(claims.claim(TOPIC, range(PARTITIONS), None))
+        while True:
+            try:
+                return one, dict(claims.claim(TOPIC, range(PARTITIONS), None))
+            except TryAgain:  # the first to ask a new broker for a group's offsets
+                time.sleep(1)
 
 
 PARTS: dict[str, Callable[[World], dict[str, Any]]] = {

@@ -307,7 +307,7 @@ class Run:
 
     def _catch_up(self, ward: Ward | None) -> None:
         world = self.world
-        end = time.monotonic() + 300
+        end = time.monotonic() + 1200
         while time.monotonic() < end:
             if ward is None or not ward.alive:
                 ward = world.bear(1)

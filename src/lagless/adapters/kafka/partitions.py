@@ -78,8 +78,11 @@ class Offsets:
     def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Give the group's committed offsets, where there are any."""
         places = [Place(p.topic, p.partition) for p in partitions]
-        with troubles.translated("asking for the group's offsets"):
-            answers = self._member.committed(places, timeout=TIMEOUT)
+        try:
+            with troubles.translated("asking for the group's offsets"):
+                answers = self._member.committed(places, timeout=TIMEOUT)
+        except TryAgain as error:
+            raise Away(str(error), "kafka") from error
         for one in answers:
             if one.error is not None and one.error.code() not in _MISSING:
                 raise troubles.named("asking for the group's offsets", one.error)
