@@ -141,6 +141,7 @@ class World:
         self.spark.stop()
         self.broker.stop()
         if self.mounted:
+            shutil.copytree(self.lake, self.folder / "lake-kept", dirs_exist_ok=True)
             subprocess.run(["umount", str(self.lake)], check=False)
 
     def bear(self, number: int, point: str = "none", times: int = 1) -> Ward:
@@ -324,6 +325,8 @@ class Run:
                 and len(now.held) == sum(TOPICS.values())
                 and now.at > seen.at
                 and seen.lag_records == 0
+                # Before its first cycle it does not know how far behind it is.
+                and now.bytes_per_second > 0
             ):
                 break
         else:

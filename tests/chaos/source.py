@@ -86,7 +86,8 @@ class Source:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
             described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(30)
-            run = str(described.topic_id)
+            # As Kafka writes it; librdkafka has "+" and "/".
+            run = str(described.topic_id).replace("+", "-").replace("/", "_")
             if self.runs[topic] and run == self.runs[topic][-1]:
                 raise KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS))
             self.runs[topic].append(run)
