@@ -325,8 +325,6 @@ class Run:
                 and len(now.held) == sum(TOPICS.values())
                 and now.at > seen.at
                 and seen.lag_records == 0
-                # Before its first cycle it does not know how far behind it is.
-                and now.bytes_per_second > 0
             ):
                 break
         else:

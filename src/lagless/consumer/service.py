@@ -183,8 +183,6 @@ class Service:
         if not held or self.state.ending:
             self._wait(POLL)
             return
-        if self._cold:
-            self._warm_up()
         gathered = self._cycle.gather(held)
         self._delays.see(now, gathered.bounds)
         self._tell_lag(gathered)
@@ -196,6 +194,8 @@ class Service:
                 self._recover()
             self._wait(POLL)
             return
+        if self._cold:
+            self._warm_up()
         self._run_cycle(gathered)
 
     def _wait(self, seconds: float) -> None:
