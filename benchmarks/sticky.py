@@ -9,7 +9,7 @@ Each part writes its table into docs/sticky.md, between the marks that carry its
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
-    parts = {
+    parts: dict[str, Callable[[], None]] = {
         "pictures": pictures,
         "speed": speed,
         "latency": lambda: late(2 * asked.seeds),
