@@ -193,6 +193,22 @@ def test_a_restart_asks_for_reports_and_moves_nothing_before_they_are_there() ->
     assert [kind for kind, *_ in orders(given)] == ["start"]
 
 
+def test_a_restart_does_not_wait_for_who_is_still_starting() -> None:
+    kept = ControllerState(
+        group="g", generation=7, members={1: "b1.1", 2: "b2.1"}, team=(1, 2), at=0
+    )
+    state, _ = tell(
+        machine.begin(kept, 5),
+        Listed(5, (("t", 0), ("t", 1))),
+        running(5, 1, 2),
+        beat(6, 1, (("t", 0, 5),), 8, 4),
+        beat(4, 2, ready=False),
+    )
+    assert state.phase is Phase.SYNCHRONIZE, "what was said before may have been overtaken"
+    state, _ = tell(state, beat(7, 2, ready=False), Tick(7))
+    assert state.phase is Phase.SENTINEL
+
+
 def test_a_consumer_that_knows_more_is_believed() -> None:
     state, given = tell(settled(), beat(4, 1, (), 9, 2))
     assert state.phase is Phase.SYNCHRONIZE

@@ -274,8 +274,11 @@ def _synchronize(state: State, policy: Policy) -> Turn:
 
 
 def has_reported(member: facts.Member, state: State) -> bool:
-    """Say whether a member has answered this Synchronize (rule 9)."""
-    return member.highest >= state.fence
+    """Say whether a member has answered this Synchronize (rule 9).
+
+    Who is still starting takes no orders yet, and was never given any: orders wait for "ready".
+    """
+    return member.highest >= state.fence or membership.is_starting(member, state)
 
 
 def is_synchronized(state: State, policy: Policy) -> bool:

@@ -150,11 +150,23 @@ def why_lost(state: State, member: Member, policy: Policy) -> str:
         overdue = state.at - max(asked.since, since)
         if overdue > patience and not asked.refused:
             return f"order to {asked.kind} {p} without receipt for {overdue:.0f} s"
-    if state.phase is Phase.SYNCHRONIZE and member.highest < state.fence:
+    answers = member.highest >= state.fence or is_starting(member, state)
+    if state.phase is Phase.SYNCHRONIZE and not answers:
         overdue = state.at - max(state.synchronizing_since, since)
         if overdue > patience:
             return f"no report for {overdue:.0f} s"
     return ""
+
+
+def is_starting(member: Member, state: State) -> bool:
+    """Say whether a member has said since this Synchronize began that it is not ready yet."""
+    last = member.last
+    return (
+        last is not None
+        and last.state == "starting"
+        and not last.held
+        and last.at >= state.synchronizing_since
+    )
 
 
 def why_not_ready(state: State, consumer: Consumer, request: Request, policy: Policy) -> str:
