@@ -56,6 +56,16 @@ def test_a_file_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
     assert set(grid.done(tmp_path)) == set(WANTED[:5])
 
 
+def test_rows_get_their_cells_names_back() -> None:
+    places = [place for place, _ in enumerate(WANTED[:3]) for _ in range(6)]
+    whole = pa.Table.from_batches([cells.work(cell, SETTING) for cell in WANTED[:3]])
+    sent = whole.select(["iteration", "consumers", "rscore", "migrations", "seconds"])
+    sent = sent.append_column("cell", pa.array(places)).take(list(reversed(range(18))))
+    back = grid.named(WANTED[:3], sent)
+    assert back.schema == cells.SCHEMA
+    assert back.to_pylist() == list(reversed(whole.to_pylist()))
+
+
 def test_no_cells_give_no_rows(tmp_path: Path) -> None:
     kept(tmp_path, WANTED[:5])
     assert grid.rows(tmp_path, []).num_rows == 0

@@ -31,12 +31,14 @@ IN_FLIGHT = 2
 CHUNK_WORK = 5_000_000
 """Partitions times measurements in a chunk: a second or so of one core."""
 
-DDL = (
-    "algorithm string, parameters string, delta double, start string, seed bigint, "
-    "partitions bigint, iteration bigint, consumers bigint, rscore double, migrations bigint, "
+CELL_DDL = (
+    "cell bigint, algorithm string, delta double, start string, seed bigint, partitions bigint"
+)
+ROW_DDL = (
+    "cell bigint, iteration bigint, consumers bigint, rscore double, migrations bigint, "
     "seconds double"
 )
-CELL_DDL = "algorithm string, delta double, start string, seed bigint, partitions bigint"
+"""What crosses Spark: a row's cell by its place in the chunk, since texts in rows cost the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +140,32 @@ def collect(
     spark: "SparkSession", chunk: list[cells.Cell], setting: cells.Setting
 ) -> tuple[list[cells.Cell], Any]:
     """Work through some cells on Spark and bring their rows here."""
-    frame = spark.createDataFrame([astuple(cell) for cell in chunk], CELL_DDL)
-    return chunk, frame.mapInArrow(partial(_work, setting), DDL).toArrow()
+    numbered = [(place, *astuple(cell)) for place, cell in enumerate(chunk)]
+    frame = spark.createDataFrame(numbered, CELL_DDL)
+    return chunk, named(chunk, frame.mapInArrow(partial(_work, setting), ROW_DDL).toArrow())
+
+
+def named(chunk: Sequence[cells.Cell], table: Any) -> Any:
+    """Put the cells' names back in place of their places in the chunk."""
+    names = pa.Table.from_pylist([_key(cell) for cell in chunk], schema=cells.SCHEMA)
+    repeated = names.take(table.column("cell"))
+    columns = [
+        table.column(name) if name in table.column_names else repeated.column(name)
+        for name in cells.SCHEMA.names
+    ]
+    return pa.Table.from_arrays(columns, schema=cells.SCHEMA)
 
 
 def _work(setting: cells.Setting, batches: Iterable[Any]) -> Iterator[Any]:
     """Run on an executor: the rows of each cell in the batches."""
     for batch in batches:
         for values in batch.to_pylist():
-            yield cells.work(cells.Cell(**values), setting)
+            place = values.pop("cell")
+            rows = cells.work(cells.Cell(**values), setting)
+            places = pa.repeat(pa.scalar(place, pa.int64()), rows.num_rows)
+            kept = ["iteration", "consumers", "rscore", "migrations", "seconds"]
+            columns = [places, *(rows.column(name) for name in kept)]
+            yield pa.RecordBatch.from_arrays(columns, names=["cell", *kept])
 
 
 def keep(folder: Path, chunk: Sequence[cells.Cell], table: Any) -> None:
