@@ -25,7 +25,7 @@ from lagless.settings import Settings, load
 from lagless.wiring import controller as wiring
 from lagless.wiring.clocks import RealClock
 
-CYCLE = 0.3
+CYCLE = float(os.environ.get("ACTOR_CYCLE", "0.3"))
 
 
 def consumer(number: int, config: Path) -> None:

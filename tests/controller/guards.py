@@ -47,10 +47,6 @@ def _no_generation(state: facts.State, policy: facts.Policy) -> machine.Turn:
 _reassign = machine._reassign
 
 
-def _lose_nobody(state: facts.State, member: facts.Member, policy: facts.Policy) -> str:
-    return ""
-
-
 _why_lost = membership.why_lost
 
 
@@ -106,7 +102,6 @@ GUARDS = (
         ((machine, "is_break", lambda *_: False),),
     ),
     Guard("who waits is not lost", "machine 11", ((membership, "why_lost", _lose_those_who_wait),)),
-    Guard("the silent are lost", "Lost consumers", ((membership, "why_lost", _lose_nobody),)),
     Guard(
         "an incarnation that is over is not heard",
         "machine 4",
@@ -151,7 +146,6 @@ SEEDS = {
     "a change of mind is a new generation": 123,
     "silence counts only while the mailbox is heard": 19,
     "who waits is not lost": 73,
-    "the silent are lost": 34,
     "an incarnation that is over is not heard": 13,
     "a consumer with work is not deleted": 70,
     "what is decided is persisted": 2,

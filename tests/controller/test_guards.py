@@ -7,7 +7,6 @@ import pytest
 from tests.controller import guards
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("guard", guards.GUARDS, ids=lambda guard: guard.name)
 def test_a_guard_is_missed(guard: guards.Guard) -> None:
