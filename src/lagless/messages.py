@@ -128,7 +128,7 @@ class ControllerState(Message):
     """Incarnations that are over, and their numbers: what they say is not heard any more."""
     target: dict[str, dict[int, int]] = {}
     strangers: bool = False
-    """Nothing was persisted before and no Synchronize has ended since: others may hold something."""
+    """Nothing was persisted and no Synchronize has ended since: others may hold something."""
     at: float
 
 
