@@ -136,9 +136,8 @@ def dt2_on_kafka(partitions: int, consumers: int, runs: int) -> dict[str, float]
 
     seconds, count = [], 0
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
-        made = AdminClient({"bootstrap.servers": broker.bootstrap}).create_topics(
-            [NewTopic("t", partitions, 1)]
-        )
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})  # kept until it has answered
+        made = admin.create_topics([NewTopic("t", partitions, 1)])
         made["t"].result(60)
         for run in range(runs):
             document: dict[str, Any] = {
