@@ -32,6 +32,8 @@ DEAF = 6.0
 """Seconds without an own echo after which the mailbox counts as not heard."""
 GONE = 10.0
 """Seconds for which a partition must be missing before it counts as gone."""
+SLICE = 0.05
+"""Seconds to wait for mail before looking for measurements, and so on in turn."""
 TIMEOUT = 10.0
 
 
@@ -90,20 +92,31 @@ class ControllerMailbox:
         if now - self._echoed_at >= ECHO:
             self._send_echo(now)
         found: list[Receipt | Heartbeat] = []
+        until = now + timeout
+        while True:
+            # Mail and measurements are two topics: neither waits long for the other.
+            found += self._mail(max(0.0, min(SLICE, until - time.monotonic())))
+            speeds = self._speeds.latest()
+            new = speeds is not None and speeds.at > self._measured_at
+            if found or new or time.monotonic() >= until:
+                break
+        if new and speeds is not None:
+            self._measured_at = speeds.at
+        else:
+            speeds = None
+        return Post(tuple(found), speeds, deaf=time.monotonic() - self._heard_at > DEAF)
+
+    def _mail(self, timeout: float) -> list[Receipt | Heartbeat]:
+        assert self._reader is not None
+        found: list[Receipt | Heartbeat] = []
         for record in self._reader.drain(timeout):
-            kind = _kind(record.value)
-            message = self._reader.decode(kind, record, self._settings.group)
+            message = self._reader.decode(_kind(record.value), record, self._settings.group)
             if isinstance(message, Echo):
                 if message.echo == self._name:
                     self._heard_at = time.monotonic()
             elif isinstance(message, Receipt | Heartbeat):
                 found.append(message)
-        speeds = self._speeds.latest()
-        if speeds is not None and speeds.at > self._measured_at:
-            self._measured_at = speeds.at
-        else:
-            speeds = None
-        return Post(tuple(found), speeds, deaf=time.monotonic() - self._heard_at > DEAF)
+        return found
 
     def send(
         self, orders: Sequence[Order], state: ControllerState | None, log: Sequence[Message] = ()
