@@ -226,7 +226,7 @@ class Table:
                 trouble = error
             # 5. Look before anything else: the commit may have landed all the same.
             time.sleep(0.01 * attempt)
-            found = self._look_afresh(read_from)
+            found = self.look(read_from)
             if found == after and self.lists(files):
                 return True
         return self._settle(files, before, found, generations, trouble)
