@@ -34,6 +34,8 @@ HALF_LIFE = 1.0
 """Windows after which a step counts half in the mean of bytes per offset."""
 AGREE = 0.5
 """By how much rules 3 and 4 may differ and still tell of the same."""
+DOUBT = 3.0
+"""How many times nearer to rule 3 growth alone must be than growth and what was deleted."""
 WHOLE = 0.25
 """By how much a log's size may differ from the cost noted of it and still be all of it."""
 KNOTS = 16
@@ -193,7 +195,9 @@ class _Log:
         deleted = self.knots.cost(before.start_offset, after.start_offset)
         # What came and went within the step was never noted.
         deleted += max(0, after.start_offset - before.end_offset) * (self.per_offset() or 0.0)
-        nearest = min((growth, growth + deleted), key=lambda known: abs(known - bridged))
+        whole, alone = growth + deleted, float(growth)
+        # Retention is the rule and bytes left behind are the exception: that must be plain to see.
+        nearest = whole if abs(whole - bridged) <= DOUBT * abs(alone - bridged) else alone
         return nearest if abs(nearest - bridged) <= AGREE * bridged else None
 
     def _learn(self, appended: float, offsets: int, windows: float) -> None:
