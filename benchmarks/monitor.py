@@ -20,7 +20,6 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.monitor import appended
 
 from lagless.adapters.kafka.log_sizes import LogSizes
 from lagless.embedded.broker import Broker
@@ -29,6 +28,7 @@ from lagless.monitor.service import Monitor
 from lagless.monitor.window import Window
 from lagless.settings import parse
 from lagless.wiring.clocks import RealClock
+from tests.monitor import appended
 
 PER_TOPIC = 100
 
