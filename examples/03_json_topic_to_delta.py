@@ -12,6 +12,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow.dataset as ds
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -64,7 +65,7 @@ table = "orders"
         consumer.terminate()
         consumer.wait(60)
 
-rows = DeltaTable(str(lake / "orders")).to_pyarrow_table()
-rejected = DeltaTable(str(lake / "orders_rejected")).to_pyarrow_table()
+rows = ds.dataset(DeltaTable(str(lake / "orders")).file_uris()).to_table()
+rejected = ds.dataset(DeltaTable(str(lake / "orders_rejected")).file_uris()).to_table()
 print(f"{len(rows)} orders landed, {len(rejected)} record was rejected:")
 print(rejected.select(["_partition", "_offset", "_value", "_reason"]).to_pylist()[0])

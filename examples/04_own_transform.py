@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow.dataset as ds
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -64,5 +65,5 @@ table = "priced"
         consumer.terminate()
         consumer.wait(60)
 
-rows = DeltaTable(str(lake / "priced")).to_pyarrow_table().sort_by("_offset")
+rows = ds.dataset(DeltaTable(str(lake / "priced")).file_uris()).to_table().sort_by("_offset")
 print("totals:", rows["total"].to_pylist())

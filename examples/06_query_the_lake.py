@@ -4,15 +4,16 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 table = DeltaTable(str(Path("shop-lake") / "orders"))
 
-# pyarrow reads only the files whose statistics allow the offsets that are asked for.
-dataset = table.to_pyarrow_dataset()
+# pyarrow skips what cannot hold the offsets that are asked for, by the files' statistics.
+dataset = ds.dataset(table.file_uris())
 recent = dataset.to_table(filter=pc.field("_offset") >= 490)
 print(f"{recent.num_rows} orders from offset 490 on, in {len(table.file_uris())} files")
 
 orders = dataset.to_table()
-revenue = duckdb.sql("select round(sum(price * quantity), 2) from orders").fetchone()
-print("revenue:", revenue[0] if revenue else None)
+revenue = duckdb.from_arrow(orders).aggregate("round(sum(price * quantity), 2)").fetchall()
+print("revenue:", revenue[0][0])

@@ -124,18 +124,28 @@ def _files(table: Path) -> dict[str, tuple[int, float]]:
 def _rejected(table: Path) -> int:
     if not DeltaTable.is_deltatable(str(table)):
         return 0
-    rows = DeltaTable(str(table)).to_pyarrow_table(columns=["_partition", "_offset"])
-    pairs = np.stack([rows[name].to_numpy().astype(np.int64) for name in rows.column_names])
-    return int(np.unique(pairs, axis=1).shape[1]) if len(rows) else 0
+    return len(
+        {(row["_partition"], row["_offset"]) for row in _rows(table, "_partition", "_offset")}
+    )
 
 
 def _gone(table: Path) -> int:
     """Sum the ranges that consumers named as deleted by Kafka before they were read."""
     if not DeltaTable.is_deltatable(str(table)):
         return 0
-    rows = DeltaTable(str(table)).to_pyarrow_table(columns=["first", "until"]).to_pylist()
     # A topic that was deleted has no known end: its caller knows what it held.
-    return sum(row["until"] - row["first"] for row in rows if row["until"] is not None)
+    return sum(
+        row["until"] - row["first"]
+        for row in _rows(table, "first", "until")
+        if row["until"] is not None
+    )
+
+
+def _rows(table: Path, *columns: str) -> Iterator[dict[str, int]]:
+    """Read columns file by file: a dataset's threads may still run when the process ends."""
+    for uri in DeltaTable(str(table)).file_uris():
+        file = uri.removeprefix("file://")
+        yield from pq.read_table(file, columns=list(columns), use_threads=False).to_pylist()
 
 
 def arrived(lake: Path, tables: Iterable[str]) -> int:

@@ -1,6 +1,7 @@
 """Writing one record at a time, and knowing that the broker has it."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -57,7 +58,9 @@ class Writer:
 
     def close(self) -> None:
         """Send what is under way, for a second at most."""
-        self._producer.flush(1)
+        # A fatal error was told by the write that met it.
+        with suppress(KafkaException):
+            self._producer.flush(1)
 
     def _produce(
         self,
