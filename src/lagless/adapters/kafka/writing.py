@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lagless.adapters.kafka import connection, troubles
 from lagless.errors import TryAgain
