@@ -3,7 +3,6 @@
 import os
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -54,8 +53,7 @@ def _root(
 def gather() -> typer.Typer:
     """Return the app with the commands of every theme on it."""
     for theme in THEMES:
-        if find_spec(f"lagless.cli.{theme}") is not None:
-            import_module(f"lagless.cli.{theme}").register(app)
+        import_module(f"lagless.cli.{theme}").register(app)
     return app
 
 
