@@ -75,7 +75,7 @@ def test_no_secret_is_shown(make: Any, tmp_path: Path) -> None:
 def test_kafka_python_writes_its_configuration_to_the_log_without_the_secret(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, "kafka"):
         logging.getLogger("kafka").debug(
             "configuration: %s", connection.kafka_python(with_password())
         )

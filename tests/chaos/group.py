@@ -43,6 +43,8 @@ TOPICS = {"orders": 6, "clicks": 6}
 KINDS = ("consumer", "controller", "monitor", "connect")
 PARTITION = 60_000
 """Bytes/s that a partition has at most before the spike, if not told; on average half of it."""
+MOST = 5
+"""Consumers at most."""
 STEP = 10.0
 RECOVERY = 60.0
 """Seconds after the last kill within which the lag must be small again."""
@@ -60,7 +62,7 @@ window = 10
 iteration = 20
 pause = 5
 catch_up = 30
-max_consumers = 5
+max_consumers = {most}
 [consumer]
 max_rate = {rate}
 batch_bytes = "1 MB"
@@ -188,8 +190,10 @@ class Run:
         return found
 
 
-def write_flow(folder: Path, seconds: float, dice: np.random.Generator, speed: float) -> Path:
-    """Write the load's speeds: a walk with δ = 25, doubled in the second half."""
+def write_flow(
+    folder: Path, seconds: float, dice: np.random.Generator, speed: float
+) -> tuple[Path, float]:
+    """Write the load's speeds, a walk with δ = 25, doubled later; give the highest sum too."""
     partitions = flows.spread(TOPICS)
     rows = int((seconds + RECOVERY + 120) / STEP) + 1
     flow = flows.walk(partitions, speed, 25, rows, dice, step=STEP, start="half")
@@ -200,7 +204,7 @@ def write_flow(folder: Path, seconds: float, dice: np.random.Generator, speed: f
         writer = csv.writer(out)
         writer.writerow([f"{p.topic}:{p.partition}" for p in partitions])
         writer.writerows([f"{speed:.0f}" for speed in row] for row in speeds.tolist())
-    return file
+    return file, float(speeds.sum(axis=1).max())
 
 
 def run(
@@ -217,11 +221,12 @@ def run(
     with Broker(folder / "broker") as broker, connect:
         say("broker and Connect server are up")
         connect.warm_up(broker.bootstrap)
-        one = prepare(folder, broker.bootstrap, connect, dice, 5 * speed)
+        file, peak = write_flow(folder, 60 * minutes, dice, speed)
+        # The load is half of what the group can read, at its highest.
+        one = prepare(folder, broker.bootstrap, connect, dice, 2 * peak / MOST)
         try:
             for role in ("monitor", "controller"):
                 one.start_role(role)
-            file = write_flow(folder, 60 * minutes, dice, speed)
             words = ["--bootstrap", broker.bootstrap, "--flow", "replay", "--file", str(file)]
             words += ["--step", f"{STEP:g}", "--tally", str(folder / "tally.json")]
             one.start("load", "lagless.embedded.load", *words)
@@ -267,6 +272,7 @@ def prepare(
         topics=json.dumps(list(TOPICS)),
         bootstrap=bootstrap,
         rate=int(rate),
+        most=MOST,
         spark=connect.url,
         lake=folder / "lake",
         consumers=folder / "consumers",
