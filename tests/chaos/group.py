@@ -181,9 +181,11 @@ class Run:
     def left(self) -> list[str]:
         """Give the processes that have the folder in their command line."""
         found = []
+        # Who started this run may name the folder too.
+        mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         for process in psutil.process_iter(["cmdline", "status", "pid"]):
             words = " ".join(process.info["cmdline"] or [])
-            if process.info["pid"] == os.getpid():
+            if process.info["pid"] in mine:
                 continue
             if str(self.folder) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(f"{process.info['pid']} {words[:150]}")
