@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import group
+from lagless.packing import group, pages
 from lagless.packing.compiled import kernel
 from lagless.packing.order import ranked
 
@@ -25,7 +25,7 @@ def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Cons
     count = len(speeds) + len(high)
     held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
-    placed = np.empty(len(speeds), np.int32)
+    placed = pages.large(np.empty(len(speeds), np.int32))
     for j in range(len(speeds)):
         slot = group.join(rule, held, links, counts, capacity, speeds[j])
         if slot < 0:
@@ -45,7 +45,7 @@ def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: i
 @kernel
 def scattered(values: Values, order: NDArray[np.int32]) -> Values:
     """Return in the list's order what is given in another."""
-    found = np.empty_like(values)
+    found = pages.large(np.empty_like(values))
     for i in range(len(order)):
         found[order[i]] = values[i]
     return found
@@ -56,7 +56,7 @@ def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit: only the consumer created last is open."""
     before, high = group.slots(previous)
     used, lowest = np.zeros(len(speeds) + len(high), np.bool_), np.zeros(1, np.int64)
-    placed = np.empty(len(speeds), np.int32)
+    placed = pages.large(np.empty(len(speeds), np.int32))
     last, load = -1, 0.0
     for j in range(len(speeds)):
         if last < 0 or load + speeds[j] > capacity:

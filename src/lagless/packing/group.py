@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import heap, loads, minima
+from lagless.packing import heap, loads, minima, pages
 from lagless.packing.compiled import kernel
 from lagless.packing.order import increasing
 
@@ -32,7 +32,7 @@ Slots: TypeAlias = NDArray[np.int32]
 def slots(previous: NDArray[np.int64]) -> tuple[Slots, NDArray[np.int64]]:
     """Return the slot of each partition's previous consumer (-1: none) and the high numbers."""
     n = len(previous)
-    found = np.empty(n, np.int32)
+    found = pages.large(np.empty(n, np.int32))
     beyond = 0
     for j in range(n):
         if previous[j] <= n:
@@ -60,7 +60,7 @@ def slots(previous: NDArray[np.int64]) -> tuple[Slots, NDArray[np.int64]]:
 def numbers(placed: Slots, high: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of the consumers in slots."""
     n = len(placed)
-    found = np.empty(n, np.int64)
+    found = pages.large(np.empty(n, np.int64))
     for j in range(n):
         found[j] = placed[j] + 1 if placed[j] < n else high[placed[j] - n]
     return found
@@ -73,7 +73,8 @@ def empty(rule: int, count: int) -> tuple[Loads, Links, Counts]:
         return minima.empty(count), np.empty(0, np.int32), np.empty(0, np.int64)
     if rule == BEST:
         return loads.empty(count)
-    return np.empty(count), np.empty(count, np.int32), np.zeros(1, np.int64)
+    loads_of, slots_of = pages.lined_up(count, 1), pages.large(np.empty(count, np.int32))
+    return loads_of, slots_of, np.zeros(1, np.int64)
 
 
 @kernel

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lagless.packing import pages
 from lagless.packing.compiled import kernel
 
 Loads: TypeAlias = NDArray[np.float64]
@@ -35,11 +36,11 @@ ROOT, LEVELS, NODES, WAY = 0, 1, 2, 3
 def empty(partitions: int) -> tuple[Loads, Links, Counts]:
     """Return the tree without entries, for that many inserts."""
     nodes = partitions // (HALF - 1) + 16
-    links = np.empty(nodes * STRIDE, np.int32)
+    links = pages.large(np.empty(nodes * STRIDE, np.int32))
     links[0] = 0
     counts = np.zeros(64, np.int64)
     counts[NODES] = 1
-    return np.empty(nodes * WIDTH), links, counts
+    return pages.lined_up(nodes * WIDTH, 0), links, counts
 
 
 @kernel

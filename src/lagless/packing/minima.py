@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lagless.packing import pages
 from lagless.packing.compiled import kernel
 
 Tree: TypeAlias = NDArray[np.float64]
@@ -25,8 +26,13 @@ def leaves(slots: int) -> int:
 
 @kernel
 def empty(slots: int) -> Tree:
-    """Return the tree of a group without consumers; the children of node i are 8i+1 … 8i+8."""
-    return np.full((8 * leaves(slots) - 1) // 7, np.inf)
+    """Return the tree of a group without consumers.
+
+    The children of node i are 8i+1 … 8i+8, in one line of the cache.
+    """
+    tree = pages.lined_up((8 * leaves(slots) - 1) // 7, 1)
+    tree[:] = np.inf
+    return tree
 
 
 @kernel

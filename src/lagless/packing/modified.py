@@ -12,7 +12,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import group
+from lagless.packing import group, pages
 from lagless.packing.anyfit import Consumers, Speeds, scattered
 from lagless.packing.compiled import kernel
 from lagless.packing.order import decreasing, ranked
@@ -57,11 +57,13 @@ def modified(
     order, rates = ranked(speeds)
     # Partitions by their consumer's turn, decreasing within it; those without one come last. So
     # the loop below runs along the memory.
-    ends = np.full(count, starts[-1], np.int64)
+    ends = pages.large(np.empty(count, np.int64))
+    ends[:] = starts[-1]
     for turn in range(len(slots)):
         ends[slots[turn]] = starts[turn]
     arrivals = starts[-1]
-    members, queued = np.empty(len(speeds), np.int32), np.empty(len(speeds))
+    members = pages.large(np.empty(len(speeds), np.int32))
+    queued = pages.large(np.empty(len(speeds)))
     for rank in range(len(speeds)):
         slot = before[order[rank]]
         if slot >= 0:
@@ -71,7 +73,8 @@ def modified(
             at = arrivals
             arrivals += 1
         members[at], queued[at] = rank, rates[rank]
-    placed = np.full(len(speeds), -1, np.int32)
+    placed = pages.large(np.empty(len(speeds), np.int32))
+    placed[:] = -1
     held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
     for turn in range(len(slots)):

@@ -5,6 +5,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lagless.packing import pages
 from lagless.packing.compiled import kernel
 
 Order: TypeAlias = NDArray[np.int32]
@@ -27,7 +28,7 @@ def increasing(keys: NDArray[np.uint64]) -> Order:
 @kernel
 def ranked(speeds: NDArray[np.float64]) -> tuple[Order, NDArray[np.float64]]:
     """Return the order of decreasing speed, equals in the order given, and the speeds in it."""
-    keys = np.empty(len(speeds), np.uint64)
+    keys = pages.large(np.empty(len(speeds), np.uint64))
     bits = keys.view(np.float64)
     for j in range(len(speeds)):
         # The bits of floats from 0 are ordered as the floats are; + 0.0 turns -0.0 into 0.0.
@@ -43,13 +44,14 @@ def ranked(speeds: NDArray[np.float64]) -> tuple[Order, NDArray[np.float64]]:
 def radix(keys: NDArray[np.uint64]) -> tuple[Order, NDArray[np.uint64]]:
     """Sort by radix, byte by byte, in O(n); return the order and the keys in it."""
     n = len(keys)
-    order = np.empty(n, np.int32)
+    order = pages.large(np.empty(n, np.int32))
     counts = np.zeros((8, 256), np.int64)
     for j in range(n):
         order[j] = j
         for byte in range(8):
             counts[byte, np.int64((keys[j] >> np.uint64(8 * byte)) & BYTE)] += 1
-    other_keys, other_order = np.empty(n, np.uint64), np.empty(n, np.int32)
+    other_keys = pages.large(np.empty(n, np.uint64))
+    other_order = pages.large(np.empty(n, np.int32))
     for byte in range(8):
         shift = np.uint64(8 * byte)
         starts = counts[byte]
