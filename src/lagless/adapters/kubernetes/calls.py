@@ -12,19 +12,17 @@ from lagless.errors import GiveUp, TryAgain
 
 T = TypeVar("T")
 _PASSING = {408, 409, 429, 500, 502, 503, 504}
+TIMEOUT = (3.0, 5.0)
+"""Seconds for a connection and for an answer: an API server that hangs must not hold us up."""
 
 
-def insist(
-    what: str,
-    call: Callable[[], T],
-    seconds: float = 10.0,
-    sleep: Callable[[float], None] = time.sleep,
-) -> T:
+def insist(what: str, call: Callable[[], T], seconds: float = 5.0) -> T:
     """Call, and again with growing pauses while the trouble is a passing one.
 
-    404 and 409 about the object itself are the caller's to handle: catch ApiException.
+    The controller waits meanwhile, and asks again later by itself: so not for long. 404 and 409
+    about the object itself are the caller's to handle: catch ApiException.
     """
-    pause, left = 0.1, seconds
+    pause, until = 0.1, time.monotonic() + seconds
     while True:
         try:
             return call()
@@ -36,10 +34,9 @@ def insist(
                 raise
         except (HTTPError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-        if left <= 0:
+        if time.monotonic() + pause > until:
             raise TryAgain(f"Kubernetes could not {what} for {seconds:g} s: {trouble}")
-        sleep(min(pause, left))
-        left -= pause
+        time.sleep(pause)
         pause = min(2 * pause, 2.0)
 
 

@@ -75,7 +75,7 @@ def deployment(
     owner: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Give the Deployment of consumer N for one start of it."""
-    merged = _merge(_built_in(settings, consumer), overlay)
+    merged = merge(_built_in(settings, consumer), overlay)
     assert isinstance(merged, dict)
     marks = labels(settings.group, consumer)
     # What lagless finds its own by is not the user's to change.
@@ -90,7 +90,7 @@ def deployment(
     containers = spec["template"]["spec"]["containers"]
     for container in containers:
         if container["name"] == CONTAINER:
-            container["env"] = _merge(container.get("env", []), _env(birth))
+            container["env"] = merge(container.get("env", []), _env(birth))
             if not container.get("image"):
                 raise WrongSettings(
                     "provisioner.image: is missing; name the image that has lagless in it"
@@ -167,18 +167,18 @@ def _built_in(settings: Settings, consumer: Consumer) -> dict[str, Any]:
     }
 
 
-def _merge(base: Any, over: Any) -> Any:
+def merge(base: Any, over: Any) -> Any:
     """Lay one value over another: mappings by key, lists of named things by name."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         merged = dict(base)
         for key, value in over.items():
             if key not in _KEPT:
-                merged[key] = _merge(base[key], value) if key in base else value
+                merged[key] = merge(base[key], value) if key in base else value
         return merged
     if _named(base) and _named(over):
         found = {entry["name"]: entry for entry in base}
         for entry in over:
-            found[entry["name"]] = _merge(found.get(entry["name"], {}), entry)
+            found[entry["name"]] = merge(found.get(entry["name"], {}), entry)
         return list(found.values())
     return over
 

@@ -90,7 +90,9 @@ class KubernetesProvisioner:
         try:
             made = calls.insist(
                 "create a Deployment",
-                lambda: self._apps.create_namespaced_deployment(self._namespace, body),
+                lambda: self._apps.create_namespaced_deployment(
+                    self._namespace, body, _request_timeout=calls.TIMEOUT
+                ),
             )
         except ApiException as error:
             if error.status != 409:
@@ -115,7 +117,9 @@ class KubernetesProvisioner:
         try:
             return calls.insist(
                 "read a Deployment",
-                lambda: self._apps.read_namespaced_deployment(name, self._namespace),
+                lambda: self._apps.read_namespaced_deployment(
+                    name, self._namespace, _request_timeout=calls.TIMEOUT
+                ),
             )
         except ApiException as error:
             if error.status == 404:
@@ -138,7 +142,10 @@ class KubernetesProvisioner:
             calls.insist(
                 "delete a Deployment",
                 lambda: self._apps.delete_namespaced_deployment(
-                    found.metadata.name, self._namespace, body=options
+                    found.metadata.name,
+                    self._namespace,
+                    body=options,
+                    _request_timeout=calls.TIMEOUT,
                 ),
             )
         except ApiException as error:
@@ -156,7 +163,9 @@ class KubernetesProvisioner:
         try:
             found = calls.insist(
                 "read its own Deployment",
-                lambda: self._apps.read_namespaced_deployment(name, self._namespace),
+                lambda: self._apps.read_namespaced_deployment(
+                    name, self._namespace, _request_timeout=calls.TIMEOUT
+                ),
             )
         except ApiException as error:
             raise WrongSettings(
@@ -177,7 +186,7 @@ class KubernetesProvisioner:
             calls.insist(
                 "create a Deployment",
                 lambda: self._apps.create_namespaced_deployment(
-                    self._namespace, body, dry_run="All"
+                    self._namespace, body, dry_run="All", _request_timeout=calls.TIMEOUT
                 ),
             )
         except ApiException as error:
@@ -229,6 +238,10 @@ def _configure(kubeconfig: Path | None) -> None:
         raise WrongSettings(
             f"provisioner.kubeconfig: there is no way to a cluster: {error}"
         ) from error
+    # urllib3 would try again by itself, without a pause, and three times as long.
+    chosen = client.Configuration.get_default_copy()
+    chosen.retries = False
+    client.Configuration.set_default(chosen)
 
 
 def _own_namespace() -> str:

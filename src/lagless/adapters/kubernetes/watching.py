@@ -12,7 +12,11 @@ from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from lagless.adapters.kubernetes import calls
 from lagless.errors import TryAgain
+
+WATCH = 5
+"""Seconds that a watch lasts; then it begins anew from where it was."""
 
 
 class Followed:
@@ -79,7 +83,7 @@ class Followed:
             pause = min(2 * pause, 5.0)
 
     def _relist(self) -> str:
-        listed = self._list(**self._selection, _request_timeout=10)
+        listed = self._list(**self._selection, _request_timeout=calls.TIMEOUT)
         plain = self._plain.sanitize_for_serialization(listed)
         with self._lock:
             self._objects = {item["metadata"]["name"]: item for item in plain.get("items") or []}
@@ -91,7 +95,12 @@ class Followed:
         """Follow for some seconds and return the version reached; silence is an answer too."""
         self._stream = watch.Watch()
         events = self._stream.stream(
-            self._list, **self._selection, resource_version=version, timeout_seconds=5
+            self._list,
+            **self._selection,
+            resource_version=version,
+            timeout_seconds=WATCH,
+            # A connection that died without a word would be waited on for ever.
+            _request_timeout=(calls.TIMEOUT[0], WATCH + calls.TIMEOUT[1]),
         )
         for event in events:
             found = self._plain.sanitize_for_serialization(event["object"])
