@@ -63,6 +63,17 @@ def run(
     lake = make_lake(settings)
     # The session takes longest: open it while the mailbox is.
     Thread(target=_open_early, args=(lake,), name="spark-open", daemon=True).start()
+    # It answers from the start: who waits for Kafka is alive, and not ready.
+    made: list[Service] = []
+    endpoint = None
+    if settings.consumer.metrics_port is not None:
+        endpoint = metrics.serve(
+            settings.consumer.metrics_port,
+            metrics.registry(lambda: families(made[0], clock.now()) if made else ()),
+            lambda: stuck(made[0], settings, clock.now()) if made else "",
+            ready=lambda: unready(made[0]) if made else "it waits for Kafka",
+        )
+        tell(f"metrics and health on port {endpoint.port}")
     mailbox = None if partitions else _mailbox(settings, consumer, clock, ending)
     service = Service(
         settings.group,
@@ -75,14 +86,7 @@ def run(
         mailbox,
         _speeds(settings),
     )
-    endpoint = None
-    if settings.consumer.metrics_port is not None:
-        endpoint = metrics.serve(
-            settings.consumer.metrics_port,
-            metrics.registry(lambda: families(service, clock.now())),
-            lambda: trouble(service, settings, clock.now()),
-        )
-        tell(f"metrics and health on port {endpoint.port}")
+    made.append(service)
     try:
         if partitions:
             tell(f"reading {', '.join(map(str, sorted(partitions)))}")
@@ -150,15 +154,21 @@ def _speeds(settings: Settings) -> Callable[[], WriteSpeeds | None]:
     return read
 
 
-def trouble(service: Service, settings: Settings, now: float) -> str:
-    """Say why the consumer is not healthy; "" if it is."""
+def unready(service: Service) -> str:
+    """Say why the consumer is not ready; "" if it is: warmed up, once and for all."""
     vitals = service.vitals
-    if not vitals.ready:
-        return vitals.trouble or "not ready yet"
-    began = vitals.cycle_began
+    return "" if vitals.ready else vitals.trouble or "it is warming up"
+
+
+def stuck(service: Service, settings: Settings, now: float) -> str:
+    """Say why only a new start can help; "" if it need not.
+
+    Trouble that passes, Spark or Kafka away, is no reason: a new start would have it too.
+    """
+    began = service.vitals.cycle_began
     if began is not None and now - began > 2 * settings.consumer.cycle_deadline:
-        return f"the cycle does not end since {now - began:.0f} s"
-    return vitals.trouble
+        return f"the cycle has not ended for {now - began:.0f} s"
+    return ""
 
 
 def families(service: Service, now: float) -> Iterator[metrics.Family]:
