@@ -105,6 +105,16 @@ def test_the_first_measurement_creates_all_consumers_at_once() -> None:
     assert (kept.generation, kept.team) == (2, (1, 2, 3))
 
 
+def test_what_keeps_a_consumer_from_starting_is_told_once() -> None:
+    state, _ = group(60)
+    waits = Instance(1, "starting", 0, "no node has room for the pod", "b1")
+    state, given = tell(state, Provisioned(2, (waits,)), Provisioned(4, (waits,)))
+    told = [one for one in given if isinstance(one, Decision) and one.decision == "warning"]
+    assert [(one.consumer, one.reason) for one in told] == [
+        (1, "consumer 1 does not start: no node has room for the pod")
+    ]
+
+
 def test_partitions_start_when_their_consumer_is_ready_and_not_before() -> None:
     state, _ = group(80, 80)
     state, given = tell(state, running(1, 1, 2), beat(2, 1, ready=False))

@@ -100,6 +100,8 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instru
     if isinstance(event, Mail) and _is_quiet(before, state):
         return state, []
     state, out = _judge(state, policy, len(before.lost))
+    if isinstance(event, Provisioned):
+        out += _troubles(before, state, policy)
     state, moved = _run(state, policy)
     out += moved
     if state.phase is not Phase.SYNCHRONIZE:
@@ -201,6 +203,18 @@ def _judge(state: State, policy: Policy, known: int) -> tuple[State, list[Instru
         if reason and state.phase is not Phase.SYNCHRONIZE:
             state = _fail(state, n, f"consumer {n} did not start: {reason}", policy)
     return state, [wording.say(state, policy, "lost", reason) for reason in state.lost[known:]]
+
+
+def _troubles(before: State, after: State, policy: Policy) -> list[Instruction]:
+    """Say what keeps instances from starting that may still start, a pod without room say."""
+    known = {n: instance.trouble for n, instance in (before.instances or {}).items()}
+    return [
+        wording.say(
+            after, policy, "warning", f"consumer {n} does not start: {found.trouble}", consumer=n
+        )
+        for n, found in (after.instances or {}).items()
+        if found.phase == "starting" and found.trouble not in ("", known.get(n))
+    ]
 
 
 def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
