@@ -299,6 +299,11 @@ def finish(one: Run, say: Callable[[str], None]) -> dict[str, Any]:
         lifetimes.end(one.children.pop(role), 10)
     wiring.end_consumers(one.settings)
     count = counting.count(one.folder / "lake", {topic: topic for topic in TOPICS}, tally.produced)
+    return told(one, count)
+
+
+def told(one: Run, count: counting.Count) -> dict[str, Any]:
+    """Give the report's fields that follow from what was counted and heard."""
     made = one.decisions.reassignments
 
     def median(name: str) -> float | None:
@@ -335,17 +340,23 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--every", type=float, default=20, help="seconds between kills")
     parser.add_argument("--speed", type=float, default=PARTITION, help="bytes/s per partition")
     parser.add_argument("--data-dir", type=Path, help="keep everything here")
-    parser.add_argument("--provisioner", choices=("processes",), default="processes")
+    kinds = ("processes", "kubernetes")
+    parser.add_argument("--provisioner", choices=kinds, default="processes")
     asked = parser.parse_args(arguments)
     folder = asked.data_dir or Path(tempfile.mkdtemp(prefix="lagless-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    play, judge = run, is_good
+    if asked.provisioner == "kubernetes":
+        from tests.chaos import pods
+
+        play, judge = pods.run, pods.is_good
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.0f} {text}", file=sys.stderr, flush=True)
 
     try:
-        report = run(folder.resolve(), asked.minutes, asked.seed, asked.every, say, asked.speed)
+        report = play(folder.resolve(), asked.minutes, asked.seed, asked.every, say, asked.speed)
     except LaglessError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 1
@@ -355,7 +366,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.report is not None:
         asked.report.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report))
-    return 0 if is_good(report) else 1
+    return 0 if judge(report) else 1
 
 
 def is_good(report: dict[str, Any]) -> bool:
