@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lagless.cli import output
+from lagless.cli import live, output
 
-evaluation = typer.Typer(name="evaluate", help="Run the paper's experiments.", no_args_is_help=True)
+evaluation = typer.Typer(
+    name="evaluate", help="Run the paper's experiments, simulated or live.", no_args_is_help=True
+)
 
 
 class Order(StrEnum):
@@ -41,6 +43,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this theme."""
     app.command()(simulate)
     app.command()(latency)
+    evaluation.command()(live.live)
     app.add_typer(evaluation)
 
 

@@ -31,6 +31,8 @@ class Count:
     out_of_order: int = 0
     delays: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
     """Seconds from a record's timestamp to the commit that made it readable."""
+    stamps: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
+    """The timestamps of the same records, in seconds since 1970."""
 
     @property
     def lost(self) -> int:
@@ -89,6 +91,7 @@ def _partitions(table: Path, total: Count) -> Iterator[Rows]:
         columns["version"].append(np.full(len(rows), version))
         stamps = rows["_timestamp"].cast(pa.timestamp("us", tz="UTC")).cast("int64").to_numpy()
         total.delays.append(np.maximum(at - stamps / 1e6, 0.0))
+        total.stamps.append(stamps / 1e6)
     if not columns["seq"]:
         return
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -64,13 +64,13 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>lagless: the paper's experiments</title><style>{STYLE}</style></head><body>",
             "<h1>The paper's experiments</h1>",
-            *(_table(table) for table in listed),
+            *(rendered(table) for table in listed),
             "<h2>Figures</h2>",
-            *(_figure(folder, name) for name in pictures),
+            *(figure(folder, name, CAPTIONS[name]) for name in pictures),
             "<h2>Tables</h2>",
-            *(_table(table) for table in tables),
+            *(rendered(table) for table in tables),
             "<h2>Claims</h2>",
-            _table(claimed),
+            rendered(claimed),
             "</body></html>",
         ]
     )
@@ -84,16 +84,19 @@ def markdown(table: Table) -> str:
     )
 
 
-def _figure(folder: Path, name: str) -> str:
+def figure(folder: Path, name: str, caption: str) -> str:
+    """Write a figure with the picture itself in it."""
     data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode()
-    caption = html.escape(CAPTIONS[name])
+    caption = html.escape(caption)
     return (
         f'<figure id="{name}"><img alt="{caption}" src="data:image/svg+xml;base64,{data}">'
         f"<figcaption>{caption}</figcaption></figure>"
     )
 
 
-def _table(table: Table) -> str:
+def rendered(table: Table) -> str:
+    """Write a table as HTML; numbers are aligned."""
+
     def cell(text: str) -> str:
         number = re.fullmatch(r"[-+−]?[0-9.,]+( ?%)?", text) is not None
         body = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))

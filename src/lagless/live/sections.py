@@ -1,0 +1,266 @@
+"""What is said about each part: words, tables and figures, for the HTML page and the Markdown one.
+
+Every number comes from the observations; where the paper has one, it stands beside.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lagless.evaluation.report import Table
+from lagless.live import numbers
+from lagless.live.numbers import Data
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part on the page."""
+
+    title: str
+    words: Sequence[str]
+    tables: Sequence[Table]
+    figures: Sequence[str]
+
+
+HEADER = ("", "observations", "p10 (s)", "median (s)", "p90 (s)", "p99 (s)", "most (s)")
+
+
+def line(name: str, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Write a spread as a line of a table."""
+    if not found["count"]:
+        return (name, "0", *["none"] * 5)
+    values = (f"{found[key]:.2f}" for key in ("p10", "p50", "p90", "p99", "max"))
+    return (name, str(found["count"]), *values)
+
+
+def steps(data: Data) -> Section:
+    """Tell Δt1."""
+    found = numbers.steps(data)
+    window = found["window"]
+    words = [
+        f"Eight partitions are written to in steps of their own, up or down by half or more. The "
+        f"truth is what the log files grew by. The monitor measures every {window / 6:g} s over a "
+        f"window of {window:g} s; a step counts as shown when what it publishes is within 5 % of "
+        "the new speed and stays there until the next step.",
+        "The paper says 30 s, the length of the window, and measured nothing. "
+        + _shown(found)
+        + " It cannot be much shorter with this window: until the old speed makes up less than "
+        "5 % of it, the average is not there yet.",
+    ]
+    rows = [line(name, found[key]) for name, key in _STEPS]
+    return Section(
+        "Δt1: the monitor shows a new speed", words, [Table("Δt1", HEADER, rows)], ["dt1"]
+    )
+
+
+_STEPS = (("all", "dt1"), ("faster", "up"), ("slower", "down"))
+
+
+def _shown(found: Mapping[str, Any]) -> str:
+    if not found["dt1"]["count"]:
+        return "No step was shown before the next one."
+    late = found["not_shown"]
+    missed = f"; {late} steps were not shown before the next one" if late else ""
+    return f"Here the median is {found['dt1']['p50']:.1f} s{missed}."
+
+
+def response(data: Data) -> Section:
+    """Tell Δt2, Δt3 and Δt4."""
+    found = numbers.response(data)
+    rows: list[tuple[str, ...]] = []
+    words = [
+        "The monitor is replaced by streams with δ = 5 and δ = 25 of 32 partitions, at most 20 "
+        "consumers, MWF, as the paper did. Controller, mailbox, provisioner and consumers are the "
+        "real ones. Half of the observations are made while nothing is written, half while every "
+        "partition gets 4 kB/s, so that all consumers are always in a cycle.",
+    ]
+    for kind, one in found["provisioners"].items():
+        rows += [
+            line(f"Δt2, {kind}", one["dt2"]),
+            line(f"Δt3, {kind}", one["dt3"]),
+            line(f"Δt3, {kind}, requested alone", one["dt3_alone"]),
+        ]
+        if one["dt3_full_node"]["count"]:
+            rows.append(line(f"Δt3, {kind}, no room at first", one["dt3_full_node"]))
+        rows += [
+            line(f"Δt4, {kind}", one["dt4"]),
+            line(f"Δt4, {kind}, nothing to read", one["dt4_idle"]),
+            line(f"Δt4, {kind}, reading", one["dt4_reading"]),
+            line(f"Δt4, {kind}, δ = 5", one["dt4_delta_5"]),
+            line(f"Δt4, {kind}, δ = 25", one["dt4_delta_25"]),
+        ]
+        words += _answers(kind, one)
+    if found["lost"]:
+        words.append(f"{found['lost']} times a consumer was taken for lost and replaced.")
+    figures = ["dt2", "dt3", "dt4", "dt4-consumers"]
+    return Section("Δt2, Δt3, Δt4: the group answers", words, [Table("", HEADER, rows)], figures)
+
+
+def _answers(kind: str, one: Mapping[str, Any]) -> list[str]:
+    told: list[str] = []
+    if one["dt2"]["count"]:
+        told.append(
+            f"Δt2: the paper says less than 1 s; with {kind} the 99th percentile is "
+            f"{one['dt2']['p99']:.2f} s."
+        )
+    if one["dt3"]["count"]:
+        told.append(
+            f"Δt3: the paper's Kubernetes took 10 to 50 s in 88 % of the cases, and up to 500 s "
+            f"where a node had to be added. With {kind} on this machine the median is "
+            f"{one['dt3']['p50']:.1f} s and the most {one['dt3']['max']:.1f} s. There is no image "
+            "to fetch and no node to add here, so this says nothing about a cloud; it is the time "
+            "of Python's imports on few cores, which is why many at once take so much longer."
+        )
+    if one["dt4"]["count"]:
+        share = one["by_involved"], one["by_involved_idle"]
+        shown = " and ".join("unknown" if r is None else f"{r:.2f}" for r in share)
+        told.append(
+            "Δt4: the paper says around 5 s, two consumer cycles of 2.5 s. Here the median is "
+            f"{one['dt4_idle'].get('p50', 0):.2f} s while there is nothing to read, since an idle "
+            f"consumer takes an order at once, and {one['dt4_reading'].get('p50', 0):.2f} s while "
+            "all read. The paper expects Δt4 to grow with the number of consumers; it correlates "
+            f"with the number that give or get a partition by {shown} (reading and idle)."
+        )
+    return told
+
+
+def rates(data: Data) -> Section:
+    """Tell the capacity."""
+    found = numbers.rates(data)
+    paper = {"1": 648, "2": 100, "3": 678}
+    rows = [
+        (
+            f"Test {number}",
+            f"{paper[number] * data['settings']['scale']:g}",
+            str(one["count"]),
+            *(f"{one[key] / 1e6:.2f}" for key in ("mode", "p10", "p50", "p90")),
+        )
+        for number, one in found["conditions"].items()
+    ]
+    header = ("", "MB", "cycles", "mode (MB/s)", "p10", "median", "p90")
+    words = [
+        "One consumer reads the paper's three conditions at full speed in cycles of 5 MB: 32 "
+        "partitions into one table, 116 into five, 144 into five. The paper found one mode of "
+        "2.3 MB/s for all three.",
+    ]
+    if found["spread"] is not None:
+        words.append(
+            f"Here the modes differ by a factor of {found['spread']:.2f}. "
+            + (
+                "So a single C̄ is a fair model, as in the paper."
+                if found["spread"] < 1.25
+                else "So one C̄ for all conditions is not what this consumer has: five tables cost "
+                "five writes and five commits a cycle. C̄ is taken from the slowest."
+            )
+        )
+    return Section("Capacity of a consumer", words, [Table("", header, rows)], ["capacity"])
+
+
+RUNS = (
+    *("", "consumers", "records", "p50 (s)", "p90 (s)", "p99 (s)", "most (s)", "lost", "doubled"),
+    "unread",
+)
+
+
+def _run(row: Mapping[str, Any]) -> tuple[str, ...]:
+    seconds = (
+        "none" if row[key] is None else f"{row[key]:.2f}" for key in ("p50", "p90", "p99", "max")
+    )
+    counts = (f"{row[key]:,}" for key in ("lost", "duplicated", "unread"))
+    return (row["name"], f"{row['consumers']:.2f}", f"{row['records']:,}", *seconds, *counts)
+
+
+def delay(data: Data) -> Section:
+    """Tell the end-to-end latency, and what the model says about the same stream."""
+    runs = data.get("runs", [])
+    predicted = [
+        (
+            row["name"],
+            f"{row['model']['consumers']:.2f}",
+            f"{100 * row['model']['late']:.1f} %",
+            *(f"{row['model'][key]:.2f}" for key in ("p50", "p90", "p99", "max")),
+            f"{row.get('reassignments', 0)}",
+            f"{row.get('migrations', 0)}",
+        )
+        for row in runs
+    ]
+    header = ("", "consumers", "late bytes", "p50 (s)", "p90 (s)", "p99 (s)", "most (s)")
+    words = [
+        "16 partitions under the paper's stream with δ = 5; a consumer is held to C̄ = 200 kB/s and "
+        "given C = 5/6 of it. Every record written after a settling minute counts: from its "
+        "timestamp in Kafka to the commit that makes it readable. lagless packs with mwf or "
+        "sticky; kd_n is a fixed group of n that deals partitions out by count and runs the same "
+        "consumer, n being what lagless used on average, rounded up, which is in its favour. It "
+        "also has its consumers reading before the load begins.",
+        *_compared(runs),
+        "The paper's model knows only bytes that a consumer is too slow for, or that wait out a "
+        "rebalance. Measured records also wait for their batch to be gathered (up to 2 s) and for "
+        "the cycle that reads, writes and commits it, and a moved partition waits as long as the "
+        "move takes, not a fixed 2.5 s. So where the model says 0 the measurement has a floor of a "
+        "few seconds; where a consumer is overloaded the backlog decides, and both should agree.",
+    ]
+    tables = [
+        Table("Measured", RUNS, [_run(row) for row in runs]),
+        Table("The model, of all bytes", (*header, "reassignments", "migrations"), predicted),
+    ]
+    return Section("End-to-end latency", words, tables, ["delay", "consumers"])
+
+
+def _compared(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say who is better, at which percentile, in a sentence each."""
+    packed = [row for row in runs if row["name"] in ("mwf", "sticky") and row["p50"] is not None]
+    others = [row for row in runs if row not in packed and row["p50"] is not None]
+    told = []
+    for other in others:
+        for mine in packed:
+            sides = {
+                key: "better" if mine[key] < other[key] else "worse"
+                for key in ("p50", "p90", "p99")
+            }
+            parts = ", ".join(
+                f"{key} {side} ({mine[key]:.2f} against {other[key]:.2f} s)"
+                for key, side in sides.items()
+            )
+            told.append(
+                f"{mine['name']} with {mine['consumers']:.1f} consumers against {other['name']} "
+                f"with {other['consumers']:.1f}: {parts}."
+            )
+    return told
+
+
+def rival(data: Data) -> Section:
+    """Tell what an ordinary group scaled by KEDA's rule does."""
+    runs = data.get("runs", [])
+    words = [
+        "An ordinary consumer group with cooperative-sticky assignment (confluent-kafka), whose "
+        "members append to Delta with deltalake and commit offsets afterwards, on the same stream "
+        "and held to the same rate. KEDA's rule scales it: every 30 s replicas = lag / threshold, "
+        "at most one per partition, fewer only after 300 s. The threshold is ten seconds of one "
+        "consumer's reading. In its favour: it begins with as many consumers as sticky, all joined "
+        "before the load begins; new ones are processes, not pods; it grows without the "
+        "autoscaler's limits; members that go have time to write and commit; and it has no Spark, "
+        "so that a member starts sooner and a batch is written faster.",
+    ]
+    for row in runs:
+        sizes = [size for _, size in row["line"]]
+        words.append(
+            f"It had {min(sizes, default=0)} to {max(sizes, default=0)} consumers, "
+            f"{row['rebalances']} changes of size, {row['refused']} commits of offsets refused, "
+            f"{row['lost']:,} records lost and {row['duplicated']:,} doubled."
+        )
+    return Section(
+        "A rival: a plain group scaled by KEDA",
+        words,
+        [Table("Measured", RUNS, [_run(row) for row in runs])],
+        [],
+    )
+
+
+SECTIONS: Mapping[str, Callable[[Data], Section]] = {
+    "dt1": steps,
+    "response": response,
+    "capacity": rates,
+    "delay": delay,
+    "rival": rival,
+}
+"""By the name of the part, in the order of the page."""

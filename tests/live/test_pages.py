@@ -1,0 +1,129 @@
+"""The pages are made from the observations alone, whatever parts are there."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lagless.errors import WrongInput
+from lagless.live import numbers, pages, running, sections
+from lagless.live.journal import Journal
+
+
+def steps() -> dict[str, Any]:
+    rows: list[dict[str, Any]] = [
+        {"partition": 0, "before": 1.0, "after": 2.0, "seconds": 28.0 + i} for i in range(5)
+    ]
+    rows.append({"partition": 1, "before": 2.0, "after": 1.0, "seconds": None})
+    return {"steps": rows}
+
+
+def response() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    passes, made = [], []
+    for i in range(40):
+        mark = {"provisioner": "processes", "delta": (5.0, 25.0)[i % 2], "reading": i >= 20}
+        seconds = float(rng.uniform(0.1, 1))
+        passes.append(
+            {**mark, "consumers": 9, "migrations": i, "involved": i % 7, "dt2": 0.1, "dt4": seconds}
+        )
+        made.append({**mark, "consumer": i, "together": 1 + 9 * (i % 2), "dt3": 2 + seconds})
+    return {"reassignments": passes, "creations": made, "lost": []}
+
+
+def run(name: str, **more: Any) -> dict[str, Any]:
+    values = sorted(float(x) for x in np.random.default_rng(1).exponential(3, 100))
+    quantiles = {"p50": 2.0, "p90": 5.0, "p99": 9.0, "max": 12.0}
+    counts = dict.fromkeys(("lost", "duplicated", "unread", "out_of_order"), 0)
+    model = {"consumers": 4.0, "late": 0.1, "p50": 0.0, "p90": 1.0, "p99": 4.0, "max": 5.0}
+    shape = {"line": [[0.0, 3], [50.0, 4]], "settle": 60.0, "seconds": 120.0, "consumers": 3.9}
+    return {
+        "name": name, "records": 100, "sample": values, "model": model,
+        **quantiles, **counts, **shape, **more,
+    }  # fmt: skip
+
+
+def everything() -> dict[str, dict[str, Any]]:
+    keda = run("keda", rebalances=1, refused=0, duplicated=17)
+    del keda["model"]
+    conditions = [
+        {"condition": n, "partitions": 32, "tables": 1, "rates": [n * 1e6, n * 1.1e6, n * 9e5]}
+        for n in (1, 2, 3)
+    ]
+    return {
+        "dt1": steps(),
+        "response": response(),
+        "capacity": {"conditions": conditions},
+        "delay": {"runs": [run("mwf"), run("sticky"), run("kd_4")]},
+        "rival": {"runs": [keda]},
+    }
+
+
+def put(folder: Path, *names: str) -> None:
+    parts = running.parts(running.Size())
+    for name in names:
+        journal = Journal(folder / f"{name}.json", name, parts[name].settings)
+        journal.data.update(everything()[name])
+        journal.finish(machine={"processor": "test"})
+
+
+def test_every_part_has_numbers_a_section_and_a_run() -> None:
+    known = set(running.parts(running.Size()))
+    assert known == set(numbers.SUMS) == set(sections.SECTIONS) == set(everything())
+
+
+def test_the_page_holds_everything_and_loads_nothing(tmp_path: Path) -> None:
+    put(tmp_path, *everything())
+    page = pages.write(tmp_path).read_text("utf-8")
+    assert page.count("<figure") == len(list((tmp_path / "figures").glob("*.svg"))) == 8
+    assert not re.search(r"(src|href)=.(?!data:|#)", page), "nothing is loaded from elsewhere"
+    words = (tmp_path / "results.md").read_text("utf-8")
+    for text in (page, words):
+        assert "17 doubled" in text, "what is worse for someone is said"
+        assert "kd_4" in text
+        assert "processor" in text
+    json.dumps(pages.sums(pages.read(tmp_path)), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", sorted(everything()))
+def test_a_part_alone_makes_a_page(tmp_path: Path, name: str) -> None:
+    put(tmp_path, name)
+    assert f'<h2 id="{name}"' in pages.write(tmp_path).read_text("utf-8")
+    assert set(pages.sums(pages.read(tmp_path))) == {name}
+
+
+@pytest.mark.parametrize("name", sorted(everything()))
+def test_a_part_that_has_seen_nothing_yet_makes_a_page_too(tmp_path: Path, name: str) -> None:
+    settings = running.parts(running.Size())[name].settings
+    Journal(tmp_path / f"{name}.json", name, settings).save()
+    assert "interrupted" in pages.write(tmp_path).read_text("utf-8")
+
+
+def test_numbers_of_steps_and_of_nothing() -> None:
+    data = {**steps(), "settings": {"window": 30.0}}
+    found = numbers.steps(data)
+    assert (found["dt1"]["count"], found["not_shown"]) == (5, 1)
+    assert found["dt1"]["p50"] == 30.0
+    assert numbers.spread([]) == {"count": 0}
+    assert numbers.correlation([{"x": 1, "y": 1}] * 5, "x", "y") is None
+    rising = [{"x": x, "y": 2 * x} for x in range(5)]
+    assert numbers.correlation(rising, "x", "y") == 1.0
+
+
+def test_parts_are_chosen_by_name() -> None:
+    known = running.parts(running.Size())
+    assert [part.name for part in running.chosen(known, "response, dt1")] == ["dt1", "response"]
+    assert len(running.chosen(known, "")) == len(known)
+    with pytest.raises(WrongInput, match="--only dt9: there is no such part, only dt1, response"):
+        running.chosen(known, "dt9")
+
+
+def test_what_is_complete_is_not_run_again(tmp_path: Path) -> None:
+    put(tmp_path, "dt1")
+    told: list[str] = []
+    parts = running.chosen(running.parts(running.Size()), "dt1")
+    running.run(tmp_path, parts, told.append, lambda *_: None)
+    assert told == [f"dt1: already measured, {tmp_path / 'dt1.json'}"]
