@@ -19,6 +19,7 @@ from lagless.evaluation import (
     claims_packing,
     document,
     figures,
+    gaps,
     grid,
     report,
     tables,
@@ -52,6 +53,7 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
     began = time.perf_counter()
     for name in plan.algorithms:
         packing.packer(name)
+    compared = plan.compared
     resumed = not grid.done(out / "grid").keys().isdisjoint(plan.grid)
     rows = grid.run(spark, plan.grid, plan.setting, out / "grid", partial(told, "grid"))
     grid_seconds = time.perf_counter() - began
@@ -65,6 +67,12 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
         )
     }
     scores = tables.score(rows)
+    apart = gaps.over(
+        compared,
+        plan.setting,
+        plan.exact_seconds,
+        lambda done: told("exact", grid.Progress(done, 0, len(compared))),
+    )
     waited, shown = _latency(plan, told)
     found = [
         *claims_packing.on_packing(
@@ -72,7 +80,8 @@ def run(spark: "SparkSession", plan: Plan, out: Path, told: Told = lambda *_: No
         ),
         *claims_latency.on_latency(waited),
     ]
-    publish(out, plan, scores, waited, shown, found, None if resumed else grid_seconds)
+    seconds = None if resumed else grid_seconds
+    publish(out, plan, scores, waited, shown, found, seconds, apart)
     return Outcome(
         cells=len(plan.grid),
         rows=rows.num_rows,
@@ -102,11 +111,14 @@ def publish(
     shown: dict[str, Any],
     found: Sequence[claims.Claim],
     grid_seconds: float | None,
+    apart: Sequence[gaps.Gap] = (),
 ) -> None:
     """Write tables, figures and the report."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
     tables.write(out / "tables" / "scores.csv", scores)
     tables.write(out / "tables" / "latency.csv", waited)
+    if apart:
+        tables.write(out / "tables" / "gaps.csv", apart)
     (out / "claims.json").write_text(
         json.dumps([asdict(claim) for claim in found], indent=2, ensure_ascii=False), "utf-8"
     )
@@ -120,7 +132,8 @@ def publish(
             figures.pareto(pictures, delta, cbs[delta], rscore[delta])
     figures.latency(pictures, shown)
     figures.streams(pictures, _by_algorithm(waited, "p90"), _late_share(waited))
-    page = report.page(pictures, found, _tables(scores, starts, waited), _facts(plan, grid_seconds))
+    made = [*_tables(scores, starts, waited), *gaps.tables(apart)]
+    page = report.page(pictures, found, made, _facts(plan, grid_seconds))
     (out / "report.html").write_text(page, "utf-8")
     (out / "paper.md").write_text(document.write(plan, found), "utf-8")
 

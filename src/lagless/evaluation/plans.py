@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lagless.evaluation import cells
+from lagless import packing
+from lagless.errors import WrongInput
+from lagless.evaluation import cells, gaps
 from lagless.evaluation.experiments import PAPER
 from lagless.simulation import streams
 
@@ -35,6 +37,29 @@ class Plan:
         return cells.every(
             self.algorithms, self.deltas, self.starts, range(self.seeds), (self.partitions,)
         )
+
+    @property
+    def compared(self) -> list[cells.Cell]:
+        """List the cells that are compared with the exact solver's bounds, where it takes part."""
+        if not any(name.split(":")[0] == "exact" for name in self.algorithms):
+            return []
+        if not gaps.is_possible(self.partitions):
+            raise WrongInput(
+                f"exact works to {gaps.MOST_PARTITIONS} partitions, not {self.partitions}: "
+                "take fewer by --partitions, or leave it out of --algorithms"
+            )
+        return cells.every(
+            self.algorithms, self.deltas, self.starts[:1], range(self.seeds), (self.partitions,)
+        )
+
+    @property
+    def exact_seconds(self) -> float:
+        """Give the seconds that the solver has for one question."""
+        for name in self.algorithms:
+            if name.split(":")[0] == "exact":
+                _, parameters = packing.algorithm(name)
+                return float(parameters.get("seconds", 10.0))
+        return 10.0
 
     @property
     def varied(self) -> list[cells.Cell]:
