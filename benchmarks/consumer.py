@@ -5,7 +5,8 @@
 ours        this consumer, with 5 MB batches and with batches that grow with the backlog
 streaming   one Structured Streaming query into Delta: 5 MB batches, and availableNow without limits
 plain       confluent-kafka, pyarrow and deltalake in one Python process, without Spark
-commits     the commit of a cycle with 1, 4, 8 and 16 writers on one table, and on an old table
+cycles      whole cycles of 1, 4, 8 and 16 consumers on one topic: together a second, and commits
+commits     commits alone, one after the other, with 1, 4, 8 and 16 writers, and on an old table
 process     a consumer's memory, and the seconds until it is ready
 """
 
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,19 @@ PARTITIONS = 8
 RECORD = 500
 SCHEMA = "topic STRING, partition INT, seq BIGINT, at DOUBLE, pad STRING"
 TOPIC = "bench"
+MANY = "many"
+"""A topic with a partition for each of many consumers."""
+READERS = (1, 4, 8, 16)
 
 
-def fill(bootstrap: str, megabytes: float) -> int:
+def fill(bootstrap: str, topic: str, partitions: int, megabytes: float) -> int:
     """Write 500-byte JSON records, evenly over the partitions, and count them."""
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
     producer = Producer(
         {"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1 << 20}
         | {"queue.buffering.max.messages": 1_000_000}
@@ -48,12 +52,12 @@ def fill(bootstrap: str, megabytes: float) -> int:
     count = int(megabytes * 1e6 / RECORD)
     pad = "abcdefghij" * 50
     for number in range(count):
-        head = {"topic": TOPIC, "partition": number % PARTITIONS, "seq": number // PARTITIONS}
+        head = {"topic": topic, "partition": number % partitions, "seq": number // partitions}
         text = json.dumps({**head, "at": time.time(), "pad": ""})
         text = text[:-2] + pad[: RECORD - len(text)] + text[-2:]
         while True:
             try:
-                producer.produce(TOPIC, text, partition=number % PARTITIONS)
+                producer.produce(topic, text, partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -213,6 +217,48 @@ def plain(world: "World") -> dict[str, Any]:
     return found
 
 
+def _reader(file: str, partition: int, seconds: float, start: Any, queue: Any) -> None:
+    """Run cycles of 100 kB on one partition, as a consumer's process does, and give their times."""
+    from lagless.settings import load
+
+    one, held = claimed(load(Path(file)), MANY, [partition])
+    for _ in range(3):
+        one.run(held, one.gather(held), 1e5)
+    start.wait(300)
+    until, commits = time.monotonic() + seconds, []
+    while time.monotonic() < until:
+        report = one.run(held, one.gather(held), 1e5)
+        for error in report.troubles.values():
+            raise error
+        commits += [taken.intake.seconds["commit"] for taken in report.taken.values()]
+    queue.put(commits)
+
+
+def cycles(world: "World") -> dict[str, Any]:
+    """Let consumers, each a process, run cycles on one topic and table at once."""
+    found: dict[str, Any] = {}
+    spawn = multiprocessing.get_context("spawn")
+    seconds = 20.0
+    fill(world.bootstrap, MANY, max(READERS), 16.0 * max(READERS))
+    for readers in READERS:
+        file = world.config("cycles", MANY)[1]
+        queue, start = spawn.Queue(), spawn.Barrier(readers)
+        processes = [
+            spawn.Process(target=_reader, args=(str(file), p, seconds, start, queue))
+            for p in range(readers)
+        ]
+        for process in processes:
+            process.start()
+        times = [one for _ in processes for one in queue.get(timeout=600)]
+        for process in processes:
+            process.join()
+        found[f"{readers} consumers"] = {
+            "cycles_per_second": len(times) / seconds,
+            "commit_median_seconds": statistics.median(times),
+        }
+    return found
+
+
 def _writer(path: str, partition: int, seconds: float, queue: Any) -> None:
     from lagless.adapters.lake import statistics as footers
     from lagless.adapters.lake.columns import ALWAYS
@@ -326,23 +372,23 @@ class World:
         self._connect = ConnectServer(folder / "connect").start()
         self.spark_url = self._connect.url
         self._connect.warm_up(self.bootstrap)
-        self.records = fill(self.bootstrap, megabytes)
+        self.records = fill(self.bootstrap, TOPIC, PARTITIONS, megabytes)
 
     def close(self) -> None:
         """End the parts."""
         self._connect.stop()
         self._broker.stop()
 
-    def config(self, mark: str) -> tuple[Any, Path]:
+    def config(self, mark: str, topic: str = TOPIC) -> tuple[Any, Path]:
         """Give settings of a fresh group and lake, and the file that holds them."""
         from lagless.settings import load
 
         name = f"{mark}-{uuid.uuid4().hex[:8]}"
         file = self.folder / f"{name}.toml"
         file.write_text(
-            f'group = "{name}"\ntopics = ["{TOPIC}"]\n[kafka]\nbootstrap = "{self.bootstrap}"\n'
+            f'group = "{name}"\ntopics = ["{topic}"]\n[kafka]\nbootstrap = "{self.bootstrap}"\n'
             f'[spark]\nurl = "{self.spark_url}"\n[lake]\npath = "{self.folder / name}"\n'
-            f'[topic.{TOPIC}]\nformat = "json"\nschema = "{SCHEMA}"\n'
+            f'[topic.{topic}]\nformat = "json"\nschema = "{SCHEMA}"\n'
         )
         return load(file), file
 
@@ -358,30 +404,35 @@ class World:
 
     def cycle(self) -> Any:
         """Give a consumer's cycle that has claimed everything."""
-        from lagless.adapters.kafka.partitions import Offsets
-        from lagless.consumer.claims import Claims
-        from lagless.consumer.cycle import Cycle
-        from lagless.consumer.ledger import Batch
-        from lagless.errors import TryAgain
-        from lagless.wiring import consumer as wiring
-        from lagless.wiring.clocks import RealClock
+        return claimed(self.config("ours")[0], TOPIC, range(PARTITIONS))
 
-        settings = self.config("ours")[0]
-        offsets = Offsets(settings)
-        lake = wiring.make_lake(settings)
-        claims = Claims(offsets, lake, "earliest")
-        one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6, 1.0), "fail", 300.0)
-        while True:
-            try:
-                return one, dict(claims.claim(TOPIC, range(PARTITIONS), None))
-            except TryAgain:  # the first to ask a new broker for a group's offsets
-                time.sleep(1)
+
+def claimed(settings: Any, topic: str, partitions: Iterable[int]) -> Any:
+    """Give a consumer's cycle on real parts that has claimed these partitions."""
+    from lagless.adapters.kafka.partitions import Offsets
+    from lagless.consumer.claims import Claims
+    from lagless.consumer.cycle import Cycle
+    from lagless.consumer.ledger import Batch
+    from lagless.errors import TryAgain
+    from lagless.wiring import consumer as wiring
+    from lagless.wiring.clocks import RealClock
+
+    offsets = Offsets(settings)
+    lake = wiring.make_lake(settings)
+    claims = Claims(offsets, lake, "earliest")
+    one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6, 1.0), "fail", 300.0)
+    while True:
+        try:
+            return one, dict(claims.claim(topic, list(partitions), None))
+        except TryAgain:  # the first to ask a new broker for a group's offsets
+            time.sleep(1)
 
 
 PARTS: dict[str, Callable[[World], dict[str, Any]]] = {
     "ours": ours,
     "streaming": streaming,
     "plain": plain,
+    "cycles": cycles,
     "commits": commits,
     "process": process,
 }
