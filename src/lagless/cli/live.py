@@ -32,6 +32,13 @@ def live(
         float, typer.Option(min=0.2, help="delay and rival: of each run, after a settling minute.")
     ] = 5.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the streams.")] = 0,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="LAGLESS_TEST_KUBECONFIG",
+            help="response: also as pods of this cluster, whose one node is this machine.",
+        ),
+    ] = None,
     json: output.Json = False,
 ) -> None:
     """Measure the running system here; what was interrupted goes on where it stopped."""
@@ -45,7 +52,7 @@ def live(
     logging.getLogger("lagless").addHandler(logging.NullHandler())
     # Asked to end, it ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    size = running.Size(steps, window, observations, partitions, scale, minutes, seed)
+    size = running.Size(steps, window, observations, partitions, scale, minutes, seed, kubeconfig)
     asked = running.chosen(running.parts(size), only)
     with progress.bars() as told:
         running.run(

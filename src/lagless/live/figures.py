@@ -128,7 +128,11 @@ def _response(folder: Path, data: numbers.Data) -> list[str]:
         drawn.append("dt3")
     with figures.canvas(folder, "dt4-consumers") as axes:
         for place, reading in enumerate((False, True)):
-            rows = [r for r in passes if r["reading"] is reading and r["dt4"] is not None]
+            rows = [
+                row
+                for row in passes
+                if row["reading"] is reading and not row.get("full") and row["dt4"] is not None
+            ]
             axes.plot(
                 [row["involved"] for row in rows],
                 [row["dt4"] for row in rows],

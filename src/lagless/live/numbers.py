@@ -57,12 +57,14 @@ def response(data: Data) -> dict[str, Any]:
     for kind in dict.fromkeys(row["provisioner"] for row in [*passes, *made]):
         here = [row for row in passes if row["provisioner"] == kind]
         created = [row for row in made if row["provisioner"] == kind]
+        full = [row for row in created if row.get("full")]
+        created = [row for row in created if not row.get("full")]
         alone = [row for row in created if row["together"] == 1]
         found[kind] = {
             "dt2": spread(known(here, "dt2")),
             "dt3": spread(known(created, "dt3")),
             "dt3_alone": spread(known(alone, "dt3")),
-            "dt3_full_node": spread(known(created, "dt3", full=True)),
+            "dt3_full_node": spread(known(full, "dt3")),
             "dt4": spread(known(here, "dt4")),
             "dt4_idle": spread(known(here, "dt4", reading=False)),
             "dt4_reading": spread(known(here, "dt4", reading=True)),

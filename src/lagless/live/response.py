@@ -3,9 +3,9 @@
 The controller, its mailbox on Kafka, the provisioner and the consumers are the real ones; 32 real
 partitions, at most 20 consumers. A measurement is published when the group is done with the one
 before, and packed once: MWF, given its own assignment and the same speeds again, would find yet
-another one. Half of it is seen while consumers have nothing to read, and answer at once; the other
-half while every partition is written to, and an order waits for the end of a cycle. Those are fewer
-consumers, since a cycle of twenty at once on a small machine says more of the machine.
+another one. A quarter of it is seen while every partition is written to, and an order waits for
+the end of a cycle; those are fewer consumers, since a cycle of twenty at once on a small machine
+says more of the machine. The rest is seen while consumers have nothing to read, and answer at once.
 """
 
 import threading
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from lagless.controller.facts import Pack
 from lagless.controller.service import Service
 from lagless.embedded import flows, holdings
 from lagless.errors import GiveUp
-from lagless.live import machine, stand
+from lagless.live import machine, pods, scenes, stand
 from lagless.live.journal import Journal
 from lagless.live.witness import Witness
 from lagless.messages import WriteSpeeds, nest
@@ -34,10 +33,6 @@ from lagless.simulation import streams
 from lagless.wiring import controller as wiring
 from lagless.wiring.clocks import RealClock
 
-SCENES = ((5.0, False), (25.0, False), (5.0, True), (25.0, True))
-"""δ, and whether there is something to read."""
-SHARES = {False: 0.85, True: 0.2}
-"""How fast a partition is at most, in C: up to 20 consumers, or about five that read."""
 WRITTEN = 4000
 """Bytes/s to each partition where there is."""
 TOPIC = "response"
@@ -47,23 +42,10 @@ ROWS = 5000
 """Measurements that are drawn: more than the time allows."""
 DEADLINE = 150.0
 """Seconds after which a measurement that is not answered ends the part."""
-MOST = 28 * 60.0
-"""Seconds after which the part ends with what it has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How much is observed: reassignments, a third as many creations."""
-
-    observations: int = 300
-    partitions: int = 32
-    consumers: int = 20
-    algorithm: str = "mwf"
-
-    @property
-    def creations(self) -> int:
-        """How many consumers have to be created."""
-        return -(-self.observations // 3)
+PODS = 3
+"""Pods take longer: so many times fewer observations than of processes."""
+ROOM = 30.0
+"""Seconds until a full node has room."""
 
 
 def once(pack: Pack) -> Pack:
@@ -79,7 +61,7 @@ def once(pack: Pack) -> Pack:
     return packed
 
 
-def tree(size: Size) -> dict[str, object]:
+def tree(size: scenes.Size) -> dict[str, object]:
     """Give the settings of the group."""
     return {
         "group": "response",
@@ -141,41 +123,108 @@ def leading(settings: Settings, config: Path, witness: Witness) -> Iterator[Call
 
 def run(
     journal: Journal,
-    size: Size,
+    size: scenes.Size,
     seed: int,
     tell: stand.Tell,
     told: Callable[[int, int], None],
-    provisioner: str = "processes",
+    kubeconfig: Path | None = None,
+) -> None:
+    """Observe consumers as processes, and as pods where there is a cluster."""
+    ended = journal.all("ended")
+    if "processes" not in ended:
+        with stand.raised(tell, spark=True) as here:
+            site = Site("processes", here, *here.settle("response", tree(size)))
+            _observe(journal, site, size, seed, tell, told)
+    if kubeconfig is not None and "kubernetes" not in ended:
+        smaller = replace(size, observations=-(-size.observations // PODS), most=size.most / 2)
+        with (
+            pods.namespace(kubeconfig) as cluster,
+            stand.raised(tell, spark=True, address=cluster.address) as here,
+        ):
+            provisioner = cluster.provisioner(here.folder / "response")
+            settled = here.settle("response", {**tree(size), "provisioner": provisioner})
+            site = Site("kubernetes", here, *settled, cluster)
+            cluster.configure(site.config)
+            _observe(journal, site, smaller, seed, tell, told)
+    journal.finish(machine=machine.facts())
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a group is observed."""
+
+    provisioner: str
+    here: stand.Stand
+    settings: Settings
+    config: Path
+    cluster: pods.Cluster | None = None
+
+
+def _observe(
+    journal: Journal,
+    site: Site,
+    size: scenes.Size,
+    seed: int,
+    tell: stand.Tell,
+    told: Callable[[int, int], None],
 ) -> None:
     """Publish streams until there are enough observations, or the time is over."""
     began = time.monotonic()
-    counts = Counts(journal, size, provisioner)
+    settings = site.settings
+    counts = scenes.Counts(journal, size, site.provisioner)
     told(counts.done, counts.total)
-    with stand.raised(tell, spark=True) as here:
-        settings, config = here.settle("response", tree(size))
-        holdings.make_topics(here.broker.bootstrap, {TOPIC: size.partitions})
-        out = SpeedsOut(settings)
-        witness = Witness()
-        loaded = False
+    holdings.make_topics(site.here.broker.bootstrap, {TOPIC: size.partitions})
+    out = SpeedsOut(settings)
+    witness = Witness()
+    loaded = False
+    try:
+        with leading(settings, site.config, witness) as check:
+            group = Group(out, settings, witness, check)
+            group.rest(float("-inf"))
+            for place, (delta, reading) in enumerate(scenes.SCENES):
+                if reading != loaded and counts.wants(place):
+                    loaded = reading
+                    if reading:
+                        _load(site.here, size.partitions)
+                    else:
+                        tell("response: now with nothing to read")
+                        site.here.children.end("load")
+                rng = np.random.default_rng([seed, place, counts.done])
+                most = scenes.SHARES[reading] * settings.capacity
+                drawn = streams.speeds("random", delta, size.partitions, ROWS, most, rng)
+                rows = iter(drawn.tolist())
+                while counts.wants(place) and time.monotonic() - began < size.most:
+                    group.measure(next(rows))
+                    counts.take(witness, place)
+                    told(counts.done, counts.total)
+            if site.cluster is not None:
+                _without_room(counts, site.cluster, group, size.partitions, tell)
+    finally:
+        out.close()
+    journal.all("lost").extend(witness.lost)
+    journal.note("ended", site.provisioner)
+
+
+def _without_room(
+    counts: scenes.Counts, cluster: pods.Cluster, group: "Group", partitions: int, tell: stand.Tell
+) -> None:
+    """Ask for consumers while the node is full, and make room after a while, as a new node would.
+
+    The paper's second cluster of Δt3: the cloud had to add a node first.
+    """
+    slow, fast = (share * group.settings.capacity for share in (0.05, 0.2))
+    for _ in range(counts.full_rounds):
+        tell(f"response: requested while the node is full, with room {ROOM:g} s later")
+        group.measure([slow] * partitions)
+        counts.take(group.witness, 0)
+        cluster.fill()
+        timer = threading.Timer(ROOM, cluster.free)
+        timer.start()
         try:
-            with leading(settings, config, witness) as check:
-                _await(witness, float("-inf"), check)
-                for place, (delta, reading) in enumerate(SCENES):
-                    if reading and not loaded:
-                        tell("response: now with something to read")
-                        _load(here, size.partitions)
-                        loaded = True
-                    rng = np.random.default_rng([seed, place, counts.done])
-                    most = SHARES[reading] * settings.capacity
-                    drawn = streams.speeds("random", delta, size.partitions, ROWS, most, rng)
-                    rows = iter(drawn.tolist())
-                    while counts.wants(place) and time.monotonic() - began < MOST:
-                        _publish(out, next(rows), settings, witness, check)
-                        counts.take(witness, place)
-                        told(counts.done, counts.total)
+            group.measure([fast] * partitions)
         finally:
-            out.close()
-    journal.finish(machine=machine.facts(), lost=witness.lost)
+            timer.join()
+        counts.take(group.witness, 0, full=True)
 
 
 def _load(here: stand.Stand, partitions: int) -> None:
@@ -184,69 +233,31 @@ def _load(here: stand.Stand, partitions: int) -> None:
     here.start("load", "lagless.embedded.load", *words, "--speed", str(WRITTEN))
 
 
-class Counts:
-    """What is there and what is still wanted."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group that is told measurements."""
 
-    def __init__(self, journal: Journal, size: Size, provisioner: str) -> None:
-        self._journal = journal
-        self._size = size
-        self._provisioner = provisioner
+    out: SpeedsOut
+    settings: Settings
+    witness: Witness
+    check: Callable[[], None]
 
-    @property
-    def total(self) -> int:
-        """Give how many reassignments and creations are wanted."""
-        return self._size.observations + self._size.creations
+    def measure(self, row: list[float]) -> None:
+        """Publish a measurement, and return when the group is done with it."""
+        partitions = flows.spread({TOPIC: len(row)})
+        speeds = nest(dict(zip(partitions, row, strict=True)))
+        at = time.time()
+        said = WriteSpeeds(group=self.settings.group, at=at, window=30, speeds=speeds)
+        self.out.publish(said)
+        self.rest(at)
+        # Measurements fall anywhere between two turns of the controller.
+        time.sleep(float(np.random.default_rng(int(at * 1e6)).uniform(0, 0.3)))
 
-    @property
-    def done(self) -> int:
-        """Give how many of them are there."""
-        made = min(len(self._all("creations")), self._size.creations)
-        return min(len(self._all("reassignments")), self._size.observations) + made
-
-    def wants(self, place: int) -> bool:
-        """Say whether this scene has to go on: reassignments are shared out evenly among all."""
-        delta, reading = SCENES[place]
-        known = self._all("reassignments")
-        mine = [one for one in known if (one["delta"], one["reading"]) == (delta, reading)]
-        if len(mine) < -(-self._size.observations // len(SCENES)):
-            return True
-        last = place == len(SCENES) - 1
-        return last and len(self._all("creations")) < self._size.creations
-
-    def take(self, witness: Witness, place: int) -> None:
-        """Write down what the witness saw."""
-        delta, reading = SCENES[place]
-        mark = {"provisioner": self._provisioner, "delta": delta, "reading": reading}
-        done, made = witness.take()
-        self._journal.all("creations").extend({**mark, **one} for one in made)
-        self._journal.note("reassignments", *({**mark, **one} for one in done))
-
-    def _all(self, key: str) -> list[dict[str, Any]]:
-        found = self._journal.all(key)
-        return [one for one in found if one["provisioner"] == self._provisioner]
-
-
-def _publish(
-    out: SpeedsOut,
-    row: list[float],
-    settings: Settings,
-    witness: Witness,
-    check: Callable[[], None],
-) -> None:
-    """Publish a measurement, and return when the group is done with it."""
-    partitions = flows.spread({TOPIC: len(row)})
-    speeds = nest(dict(zip(partitions, row, strict=True)))
-    at = time.time()
-    out.publish(WriteSpeeds(group=settings.group, at=at, window=30, speeds=speeds))
-    _await(witness, at, check)
-    # Measurements fall anywhere between two turns of the controller.
-    time.sleep(float(np.random.default_rng(int(at * 1e6)).uniform(0, 0.3)))
-
-
-def _await(witness: Witness, at: float, check: Callable[[], None]) -> None:
-    until = time.monotonic() + DEADLINE
-    while not witness.is_done_with(at):
-        check()
-        if time.monotonic() > until:
-            raise GiveUp(f"the group did not answer a measurement within {DEADLINE:g} s")
-        time.sleep(0.02)
+    def rest(self, at: float) -> None:
+        """Wait until the group is done with the measurement of a time."""
+        until = time.monotonic() + DEADLINE
+        while not self.witness.is_done_with(at):
+            self.check()
+            if time.monotonic() > until:
+                raise GiveUp(f"the group did not answer a measurement within {DEADLINE:g} s")
+            time.sleep(0.02)

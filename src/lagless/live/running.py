@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lagless.errors import WrongInput
-from lagless.live import capacity, delay, pages, response, rival, speed_steps
+from lagless.live import capacity, delay, pages, response, rival, scenes, speed_steps
 from lagless.live.journal import Journal
 from lagless.live.stand import Tell
 
@@ -26,6 +26,7 @@ class Size:
     scale: float = 1.0
     minutes: float = 5.0
     seed: int = 0
+    kubeconfig: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,19 @@ def parts(size: Size) -> dict[str, Part]:
         Part(
             "response",
             "Δt2, Δt3, Δt4: a measurement → the group has answered it",
-            {"observations": size.observations, "partitions": size.partitions, "seed": seed},
+            {
+                "observations": size.observations,
+                "partitions": size.partitions,
+                "kubernetes": size.kubeconfig is not None,
+                "seed": seed,
+            },
             lambda journal, tell, told: response.run(
-                journal, response.Size(size.observations, size.partitions), seed, tell, told
+                journal,
+                scenes.Size(size.observations, size.partitions),
+                seed,
+                tell,
+                told,
+                size.kubeconfig,
             ),
         ),
         Part(

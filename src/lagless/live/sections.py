@@ -71,8 +71,8 @@ def response(data: Data) -> Section:
     words = [
         "The monitor is replaced by streams with δ = 5 and δ = 25 of 32 partitions, at most 20 "
         "consumers, MWF, as the paper did. Controller, mailbox, provisioner and consumers are the "
-        "real ones. Half of the observations are made while nothing is written, half while every "
-        "partition gets 4 kB/s, so that all consumers are always in a cycle.",
+        "real ones. A quarter of the observations are made while every partition gets 4 kB/s, so "
+        "that consumers, about five, are always in a cycle; the rest while nothing is written.",
     ]
     for kind, one in found["provisioners"].items():
         rows += [
