@@ -4,6 +4,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 import yaml
 
 from lagless.settings import Settings, parse
+from tests.kubernetes import hosted
 
+BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
 SERVES = """
 import http.server, signal, sys
 class Fine(http.server.BaseHTTPRequestHandler):
@@ -40,9 +43,16 @@ def kubeconfig() -> Path:
     return Path(os.environ["LAGLESS_TEST_KUBECONFIG"])
 
 
-@pytest.fixture
-def namespace(kubeconfig: Path) -> Iterator[str]:
-    """Make a namespace for one test."""
+@pytest.fixture(scope="session")
+def stage(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[hosted.Stage]:
+    """Run a broker and a Connect server that pods reach."""
+    with hosted.stage(kubeconfig, tmp_path_factory.mktemp("stage")) as running:
+        yield running
+
+
+@contextmanager
+def new_namespace(kubeconfig: Path) -> Iterator[str]:
+    """Make a namespace that ends with the block."""
     from kubernetes import client, config
 
     config.load_kube_config(str(kubeconfig))
@@ -50,8 +60,17 @@ def namespace(kubeconfig: Path) -> Iterator[str]:
     name = f"lagless-test-{uuid.uuid4().hex[:8]}"
     core.create_namespace({"metadata": {"name": name}})
     until(lambda: core.list_namespaced_service_account(name).items, "its service account")
-    yield name
-    core.delete_namespace(name)
+    try:
+        yield name
+    finally:
+        core.delete_namespace(name)
+
+
+@pytest.fixture
+def namespace(kubeconfig: Path) -> Iterator[str]:
+    """Make a namespace for one test."""
+    with new_namespace(kubeconfig) as name:
+        yield name
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ import yaml
 from lagless.adapters.kubernetes.provisioner import KubernetesProvisioner
 from lagless.errors import LaglessError
 from lagless.settings import Settings
-from tests.kubernetes.conftest import until
+from tests.kubernetes.conftest import BASE, until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 
-BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
 Make = Callable[..., Settings]
 
 
