@@ -127,3 +127,14 @@ def test_what_is_complete_is_not_run_again(tmp_path: Path) -> None:
     parts = running.chosen(running.parts(running.Size()), "dt1")
     running.run(tmp_path, parts, told.append, lambda *_: None)
     assert told == [f"dt1: already measured, {tmp_path / 'dt1.json'}"]
+
+
+def test_a_cluster_that_was_not_there_at_first_adds_to_what_is_there(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "response.json", "response", {})
+    journal.note("ended", "processes")
+    without = running.parts(running.Size())["response"]
+    with_one = running.parts(running.Size(kubeconfig=tmp_path / "kubeconfig"))["response"]
+    assert not without.lacks(journal)
+    assert with_one.lacks(journal)
+    journal.note("ended", "kubernetes")
+    assert not with_one.lacks(journal)

@@ -37,6 +37,8 @@ class Part:
     title: str
     settings: Mapping[str, Any]
     run: Callable[[Journal, Tell, Told], None]
+    lacks: Callable[[Journal], bool] = lambda _: False
+    """Whether more is asked of a part that was complete."""
 
 
 def parts(size: Size) -> dict[str, Part]:
@@ -57,7 +59,6 @@ def parts(size: Size) -> dict[str, Part]:
             {
                 "observations": size.observations,
                 "partitions": size.partitions,
-                "kubernetes": size.kubeconfig is not None,
                 "seed": seed,
             },
             lambda journal, tell, told: response.run(
@@ -67,6 +68,10 @@ def parts(size: Size) -> dict[str, Part]:
                 tell,
                 told,
                 size.kubeconfig,
+            ),
+            # A cluster that was not there at first adds to what is there.
+            lambda journal: (
+                size.kubeconfig is not None and "kubernetes" not in journal.all("ended")
             ),
         ),
         Part(
@@ -109,7 +114,7 @@ def run(
     }
     for part in asked:
         journal = journals[part.name]
-        if journal.complete:
+        if journal.complete and not part.lacks(journal):
             tell(f"{part.name}: already measured, {journal.file}")
             continue
         began = "going on with what" if journal.resumed else "beginning"
