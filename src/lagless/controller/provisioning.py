@@ -59,9 +59,8 @@ def _create(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
         n: replace(r, created_at=state.at) if n in due else r for n, r in state.requests.items()
     }
     names = ", ".join(str(n) for n in due)
-    said = wording.say(
-        state, policy, "created", f"consumers {names} are missing", consumers=list(due)
-    )
+    reason = f"consumer {names} is missing" if len(due) == 1 else f"consumers {names} are missing"
+    said = wording.say(state, policy, "created", reason, consumers=list(due))
     return replace(state, requests=requests), [Create(due), said]
 
 

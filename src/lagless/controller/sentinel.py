@@ -160,8 +160,6 @@ def _overload(
     if not over:
         return []
     worst = max(over, key=lambda n: over[n])
-    reason = (
-        f"consumer {worst} has {over[worst]:.0f} B/s of {policy.capacity:.0f}, "
-        f"{len(over)} consumers have too much"
-    )
+    others = f", and {len(over) - 1} more have too much" if len(over) > 1 else ""
+    reason = f"consumer {worst} has {over[worst]:.0f} B/s of {policy.capacity:.0f}{others}"
     return [Exit("a consumer has more than its capacity", reason, urgent=False)]
