@@ -1,0 +1,106 @@
+"""scripts/setup and Java: taken where it is new enough, installed where it can be, else named."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parent.parent / "scripts" / "setup"
+NEEDED = ("bash", "dirname", "sed", "head", "cat", "cksum")
+
+
+class Machine:
+    """A machine with these programs alone; without Python the script ends once Java is settled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.calls = folder / "calls"
+        self.calls.touch()
+        (folder / "scripts").mkdir()
+        self.setup = shutil.copy(SETUP, folder / "scripts" / "setup")
+        (folder / "pyproject.toml").touch()
+        (folder / "constraints.txt").touch()
+        for name in NEEDED:
+            (self.bin / name).symlink_to(shutil.which(name) or name)
+
+    def program(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/usr/bin/env bash\n{text}\n")
+        path.chmod(0o755)
+
+    def user(self, number: int) -> None:
+        self.program(self.bin / "id", f"echo {number}")
+
+    def java(self, version: str, home: Path | None = None) -> None:
+        said = f"echo 'openjdk version \"{version}\" 2024-01-01' >&2"
+        self.program((home or self.bin.parent) / "bin" / "java", said)
+
+    def apt(self) -> None:
+        self.program(self.bin / "apt-get", f'echo "$@" >> {self.calls}')
+
+    def run(self, **environ: str) -> str:
+        done = subprocess.run(
+            ["bash", str(self.setup)],
+            env={"PATH": str(self.bin), **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1
+        assert done.stdout == ""
+        return done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    made.user(os.getuid())
+    return made
+
+
+def test_without_java_root_gets_it_by_apt_and_is_told(machine: Machine) -> None:
+    machine.user(0)
+    machine.apt()
+    said = machine.run()
+    assert "installing openjdk-17-jre-headless with apt-get" in said
+    update, install = machine.calls.read_text().splitlines()
+    assert update.startswith("update")
+    assert install.startswith("install")
+    assert install.endswith("openjdk-17-jre-headless")
+    assert "Python 3.11 or newer is needed" in said  # and on it went
+
+
+def test_without_java_and_without_rights_one_sentence_says_what_to_install(
+    machine: Machine,
+) -> None:
+    machine.user(1000)
+    machine.apt()
+    (said,) = machine.run().splitlines()
+    assert "install a JRE, openjdk-17-jre-headless on Debian and Ubuntu" in said
+    assert machine.calls.read_text() == ""
+
+
+def test_elsewhere_than_on_debian_nothing_is_installed(machine: Machine) -> None:
+    machine.user(0)
+    assert "Java 17 or newer is needed and none was found" in machine.run()
+
+
+@pytest.mark.parametrize(("version", "major"), [("11.0.2", "11"), ("1.8.0_402", "8")])
+def test_a_java_that_is_too_old_is_named(machine: Machine, version: str, major: str) -> None:
+    machine.java(version)
+    said = machine.run()
+    assert f"{machine.bin / 'java'} is version {major}" in said
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.1"])
+def test_a_newer_java_is_taken_from_the_path_or_from_java_home(
+    machine: Machine, tmp_path: Path, version: str
+) -> None:
+    machine.java(version, tmp_path / "home")
+    assert "Java" not in machine.run(JAVA_HOME=str(tmp_path / "home"))
+    machine.java("11.0.2", tmp_path / "old")
+    machine.java(version)
+    assert "Java" not in machine.run(JAVA_HOME=str(tmp_path / "old"))
