@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -277,19 +276,15 @@ def _await_answer(
     with extras.needed("kafka"):
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
-    until = time.monotonic() + deadline
-    client: AdminClient | None = None
-    while True:
-        if process.poll() is not None:
-            raise lifetimes.died("the broker", process, log)
-        if time.monotonic() > until:
-            raise GiveUp(f"the broker did not answer within {deadline:g} s: see {log}")
-        if client is None and ports.answers(port):
-            client = AdminClient({"bootstrap.servers": f"{ports.HOST}:{port}", "log_level": 0})
-        if client is not None:
-            try:
-                if client.list_topics(timeout=1.0).brokers:
-                    return
-            except KafkaException:
-                continue
-        time.sleep(0.05)
+    clients: list[AdminClient] = []
+
+    def answers() -> bool:
+        if not clients and ports.answers(port):
+            address = f"{ports.HOST}:{port}"
+            clients.append(AdminClient({"bootstrap.servers": address, "log_level": 0}))
+        try:
+            return any(client.list_topics(timeout=1.0).brokers for client in clients)
+        except KafkaException:
+            return False
+
+    lifetimes.await_ready("the broker", [process], answers, deadline, log)

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ from types import TracebackType
 from typing import Self
 
 from lagless.embedded import distribution, lifetimes, ports
-from lagless.errors import GiveUp
 
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
@@ -100,16 +98,7 @@ class Cluster:
         )
 
     def _await(self, ready: Callable[[], bool]) -> None:
-        until = time.monotonic() + self._deadline
-        while not ready():
-            for process in self._processes:
-                if process.poll() is not None:
-                    raise lifetimes.died("the Spark cluster", process, self.log)
-            if time.monotonic() > until:
-                raise GiveUp(
-                    f"the Spark cluster was not there within {self._deadline:g} s: see {self.log}"
-                )
-            time.sleep(0.1)
+        lifetimes.await_ready("the Spark cluster", self._processes, ready, self._deadline, self.log)
 
     def _alive(self) -> int:
         try:

@@ -157,18 +157,15 @@ class ConnectServer:
         return self._process
 
     def _await_answer(self) -> None:
-        until = time.monotonic() + self._deadline
-        assert self._port is not None
-        while not ports.answers(self._port):
-            process = self._running()
-            if process.poll() is not None:
-                raise lifetimes.died("the Spark Connect server", process, self.log)
-            if time.monotonic() > until:
-                raise GiveUp(
-                    f"the Spark Connect server did not answer within {self._deadline:g} s: "
-                    f"see {self.log}"
-                )
-            time.sleep(0.1)
+        port = self._port
+        assert port is not None
+        lifetimes.await_ready(
+            "the Spark Connect server",
+            [self._running()],
+            lambda: ports.answers(port),
+            self._deadline,
+            self.log,
+        )
         # The port opens before the server can serve: a session that answers is the proof.
         sessions.session(self.url).stop()
 

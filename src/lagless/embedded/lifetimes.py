@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -68,6 +69,24 @@ def end(process: subprocess.Popen[bytes], patience: float = 20.0) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
+
+
+def await_ready(
+    what: str,
+    processes: Sequence[subprocess.Popen[bytes]],
+    ready: Callable[[], bool],
+    seconds: float,
+    log: Path,
+) -> None:
+    """Wait until `ready` comes true; GiveUp if a process ends before, or the seconds are over."""
+    until = time.monotonic() + seconds
+    while not ready():
+        for process in processes:
+            if process.poll() is not None:
+                raise died(what, process, log)
+        if time.monotonic() > until:
+            raise GiveUp(f"{what} did not answer within {seconds:g} s: see {log}")
+        time.sleep(0.05)
 
 
 def last_words(log: Path, lines: int = 3) -> str:
