@@ -58,7 +58,7 @@ def live(
         running.run(
             out,
             asked,
-            lambda words: output.notes.print(words, markup=False),
+            lambda words: output.notes.print(words, markup=False, soft_wrap=True),
             lambda name, done, total: told(name, Progress(done, 0, total)),
         )
     report = pages.write(out)

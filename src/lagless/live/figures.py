@@ -57,7 +57,9 @@ def histogram(
     everything = np.concatenate([np.asarray(values) for values in some.values()])
     top = float(np.quantile(everything, 0.995)) * 1.1 or 1.0
     beyond = int((everything > top).sum())
-    edges = np.linspace(0.0, top, bins + 1)
+    least = float(everything.min())
+    low = 0.0 if least < top / 2 else 0.95 * least
+    edges = np.linspace(low, top, bins + 1)
     base = np.zeros(bins)
     for place, (name, values) in enumerate(some.items()):
         counts, _ = np.histogram(values, edges)
@@ -72,7 +74,7 @@ def histogram(
             label=f"{name} ({len(values)})",
         )
         base = base + counts
-    axes.set_xlim(0, top)
+    axes.set_xlim(low, top)
     axes.set_ylim(bottom=0)
     axes.set_xlabel(label + (f"; {beyond} more up to {everything.max():.1f} s" if beyond else ""))
     axes.set_ylabel("observations")
@@ -144,7 +146,7 @@ def _response(folder: Path, data: numbers.Data) -> list[str]:
         axes.set_xlabel("consumers that give or get a partition")
         axes.set_ylabel("Δt4 (s)")
         axes.set_ylim(bottom=0)
-        axes.set_title("The more consumers, the likelier a whole cycle is waited for", loc="left")
+        axes.set_title("Δt4 and how many consumers take part", loc="left")
         axes.legend()
     return [*drawn, "dt4-consumers"]
 

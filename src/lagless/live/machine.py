@@ -17,6 +17,7 @@ def facts() -> dict[str, str]:
     found = {
         "processor": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
         "memory": f"{memory / 2**30:.0f} GiB",
+        "load average at the end": f"{os.getloadavg()[1]:.1f} over five minutes",
         "system": f"{platform.system()} {platform.release()}",
         "lagless": lagless.__version__,
         "Python": platform.python_version(),

@@ -62,6 +62,7 @@ def response(data: Data) -> dict[str, Any]:
         alone = [row for row in created if row["together"] == 1]
         found[kind] = {
             "dt2": spread(known(here, "dt2")),
+            "dt2_slow": sum(seconds > 1 for seconds in known(here, "dt2")),
             "dt3": spread(known(created, "dt3")),
             "dt3_alone": spread(known(alone, "dt3")),
             "dt3_full_node": spread(known(full, "dt3")),
