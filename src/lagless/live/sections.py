@@ -38,11 +38,11 @@ def steps(data: Data) -> Section:
     found = numbers.steps(data)
     window = found["window"]
     words = [
-        f"Eight partitions are written to in steps of their own, up or down by half or more. The "
+        f"Eight partitions are written to in steps of their own, up or down by a factor of 1.5 or more. The "
         f"truth is what the log files grew by. The monitor measures every {window / 6:g} s over a "
         f"window of {window:g} s; a step counts as shown when what it publishes is within 5 % of "
         "the new speed and stays there until the next step.",
-        "The paper says 30 s, the length of the window, and measured nothing. "
+        "The paper says 30 s, the length of the window, and shows no measurement. "
         + _shown(found)
         + " It cannot be much shorter with this window: until the old speed makes up less than "
         "5 % of it, the average is not there yet.",
@@ -67,12 +67,15 @@ def _shown(found: Mapping[str, Any]) -> str:
 def response(data: Data) -> Section:
     """Tell Δt2, Δt3 and Δt4."""
     found = numbers.response(data)
+    passes = data.get("reassignments", [])
     rows: list[tuple[str, ...]] = []
     words = [
         "The monitor is replaced by streams with δ = 5 and δ = 25 of 32 partitions, at most 20 "
         "consumers, MWF, as the paper did. Controller, mailbox, provisioner and consumers are the "
-        "real ones. A quarter of the observations are made while every partition gets 4 kB/s, so "
-        "that consumers, about five, are always in a cycle; the rest while nothing is written.",
+        "real ones. "
+        + f"{sum(row['reading'] for row in passes)} of {len(passes)} reassignments were seen while "
+        "every partition got 4 kB/s, so that consumers, about five, were always in a cycle; the "
+        "rest while nothing was written, with up to 20 consumers.",
     ]
     for kind, one in found["provisioners"].items():
         rows += [
