@@ -38,8 +38,8 @@ def steps(data: Data) -> Section:
     found = numbers.steps(data)
     window = found["window"]
     words = [
-        f"Eight partitions are written to in steps of their own, up or down by a factor of 1.5 or more. The "
-        f"truth is what the log files grew by. The monitor measures every {window / 6:g} s over a "
+        "Eight partitions are written to in steps of their own, up or down by a factor of 1.5 or "
+        f"more. The truth is what the log files grew by. The monitor measures every {window / 6:g} s over a "
         f"window of {window:g} s; a step counts as shown when what it publishes is within 5 % of "
         "the new speed and stays there until the next step.",
         "The paper says 30 s, the length of the window, and shows no measurement. "
