@@ -39,9 +39,9 @@ def steps(data: Data) -> Section:
     window = found["window"]
     words = [
         "Eight partitions are written to in steps of their own, up or down by a factor of 1.5 or "
-        f"more. The truth is what the log files grew by. The monitor measures every {window / 6:g} s over a "
-        f"window of {window:g} s; a step counts as shown when what it publishes is within 5 % of "
-        "the new speed and stays there until the next step.",
+        "more. The truth is what the log files grew by. The monitor measures every "
+        f"{window / 6:g} s over a window of {window:g} s; a step counts as shown when what it "
+        "publishes is within 5 % of the new speed and stays there until the next step.",
         "The paper says 30 s, the length of the window, and shows no measurement. "
         + _shown(found)
         + " It cannot be much shorter with this window: until the old speed makes up less than "
