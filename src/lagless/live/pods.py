@@ -24,8 +24,10 @@ from lagless.errors import GiveUp, WrongInput
 IMAGE = "localhost/host:1"
 """Empty folders, into which this machine's are mounted."""
 FILLER = "filler"
-LEFT = 50
-"""Thousandths of a core that a full node has left: less than a consumer asks for."""
+ASKED, LEFT = 50, 20
+"""Thousandths of a core: what a consumer asks for, so that two cores have room for 20 of them, and
+what a full node has left.
+"""
 GONE = 120.0
 """Seconds for the namespace's pods to end."""
 
@@ -121,6 +123,7 @@ def template(lake: Path) -> dict[str, Any]:
     container = {
         "name": "consumer",
         "command": [sys.executable, "-m", "lagless"],
+        "resources": {"requests": {"cpu": f"{ASKED}m", "memory": "128Mi"}},
         "env": [{"name": "PYTHONPATH", "value": os.environ.get("PYTHONPATH", "")}],
         "volumeMounts": [
             {"name": name, "mountPath": str(path), "readOnly": fixed} for name, path, fixed in named

@@ -181,6 +181,8 @@ def _observe(
         with leading(settings, site.config, witness) as check:
             group = Group(out, settings, witness, check)
             group.rest(float("-inf"))
+            if site.cluster is not None:
+                _without_room(counts, site.cluster, group, size.partitions, tell)
             for place, (delta, reading) in enumerate(scenes.SCENES):
                 if reading != loaded and counts.wants(place):
                     loaded = reading
@@ -197,8 +199,6 @@ def _observe(
                     group.measure(next(rows))
                     counts.take(witness, place)
                     told(counts.done, counts.total)
-            if site.cluster is not None:
-                _without_room(counts, site.cluster, group, size.partitions, tell)
     finally:
         out.close()
     journal.all("lost").extend(witness.lost)
