@@ -4,6 +4,7 @@ The cluster's node is this machine: pods take Python, the libraries and lagless 
 hostPath, reach its broker and Connect server at the node's address, and write to a folder of it.
 """
 
+import compileall
 import hashlib
 import os
 import shutil
@@ -52,6 +53,8 @@ def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     """Run a broker and a warm Connect server that pods reach."""
     from kubernetes import client, config
 
+    # Pods cannot write beside the source: each would compile it anew.
+    compileall.compile_dir(Path(lagless.__file__).parent, quiet=2)
     config.load_kube_config(str(kubeconfig))
     (node,) = client.CoreV1Api().list_node().items
     address = next(a.address for a in node.status.addresses if a.type == "InternalIP")
