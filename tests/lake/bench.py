@@ -1,5 +1,6 @@
 """One topic on the way into its table, one cycle at a time."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from lagless.adapters.kafka.partitions import Offsets
 from lagless.consumer.claims import Claims
 from lagless.consumer.cycle import Cycle, Gathered, Report
 from lagless.consumer.ledger import Batch
+from lagless.errors import Away
 from lagless.model import TopicPartition
 from lagless.settings import Settings, parse
 from lagless.wiring import consumer as wiring
@@ -59,7 +61,15 @@ class Bench:
     def claim(self, generation: int | None = None) -> None:
         """Claim every partition of the topic."""
         (_, count) = self.offsets.topics([self.topic])[self.topic]
-        self.held = dict(self.claims.claim(self.topic, range(count), generation))
+        until = time.monotonic() + 60
+        while True:
+            try:
+                self.held = dict(self.claims.claim(self.topic, range(count), generation))
+                return
+            except Away:  # the first to ask a new broker for a group's offsets
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
 
     def run(self) -> Report:
         """Run one cycle over all that is there."""

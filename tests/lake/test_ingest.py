@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lagless.adapters.lake import ingestion
-from lagless.errors import DataLost, GiveUp
+from lagless.errors import ClaimLost, DataLost, GiveUp
 from lagless.model import TopicPartition
+from lagless.ports import Span
 
 if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
@@ -279,6 +280,23 @@ def test_what_retention_deleted_is_named_and_gone_on_behind(
     assert [row["value"] for row in one.rows()] == ["a", "b", "f"]
     (gone,) = one.rows("_gone")
     assert (gone["first"], gone["until"], gone["reason"]) == (2, 5, "retention")
+
+
+def test_who_slept_names_nothing_gone_that_its_successor_has_read(
+    bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str], broker: "Broker"
+) -> None:
+    name = topic()
+    send(name, ["a", "b", "c"])
+    sleeper, successor = bench(name, format="text"), bench(name, format="text")
+    sleeper.claim(1)
+    successor.claim(2)
+    successor.drain()
+    _delete_records(broker, name, 3)
+    described = sleeper.claims.topics[name]
+    with pytest.raises(ClaimLost):
+        sleeper.lake.give_up(described, {0: Span(0, 3)}, {0: 1})
+    assert [row["value"] for row in successor.rows()] == ["a", "b", "c"]
+    assert successor.rows("_gone") == []
 
 
 def test_what_retention_deleted_is_an_error_that_names_it(

@@ -13,7 +13,7 @@ from lagless.adapters.lake import columns, logs
 from lagless.adapters.lake.statistics import File
 from lagless.adapters.lake.table import Table
 from lagless.errors import ClaimLost, TryAgain
-from lagless.ports import Position, Topic
+from lagless.ports import Position, Span, Topic
 from tests.lake.files import TOPIC, claimed, offsets, table, written
 
 
@@ -233,6 +233,30 @@ def test_a_topic_made_anew_does_not_meet_its_old_offsets(tmp_path: Path) -> None
     anew.claim([0], 1, lambda: {0: 99}, {0: 0})
     assert anew.look([0])[0].offset == 0
     assert anew.entries()["group/orders/AAAAAAAAAAAAAAAAAAAAAA/0"] == 500
+
+
+def test_what_is_in_flight_for_a_topic_that_is_no_more_does_not_land(tmp_path: Path) -> None:
+    old = claimed(tmp_path, 3)
+    assert old.commit([written(tmp_path, 0, 0, 5)], {0: 0}, {0: 5}, {0: 3})
+    old.look([0])
+    file = written(tmp_path, 0, 5, 9)
+    anew = table(tmp_path, Topic(TOPIC.name, "BBBBBBBBBBBBBBBBBBBBBB"))
+    (former,) = anew.close_former([0])
+    assert (former.topic_id, former.partition, former.offset) == (TOPIC.id, 0, 5)
+    with pytest.raises(ClaimLost):
+        old.commit([file], {0: 5}, {0: 9}, {0: 3})
+    assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+    assert anew.close_former([0]) == [former]
+
+
+def test_who_has_slept_finds_out_before_it_says_what_is_gone(tmp_path: Path) -> None:
+    old = claimed(tmp_path, 1)
+    old.check({0: Span(0, 5)}, {0: 1})
+    assert claimed(tmp_path, 2).commit([], {0: 0}, {0: 5}, {0: 2})
+    with pytest.raises(ClaimLost):
+        old.check({0: Span(0, 5)}, {0: 1})
+    with pytest.raises(TryAgain):
+        old.check({0: Span(0, 5)}, {0: 2})
 
 
 def test_entries_are_found_over_checkpoints(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from lagless.ports import Topic
 
+OWNER = "/owner"
+
 
 def marker(group: str, topic: str) -> str:
     """Name the mark that the group has met a topic of this name."""
@@ -21,7 +23,7 @@ def place(group: str, topic: Topic, partition: int) -> str:
 
 def owner(group: str, topic: Topic, partition: int) -> str:
     """Name the entry whose version is the generation of the order under which it is read."""
-    return place(group, topic, partition) + "/owner"
+    return place(group, topic, partition) + OWNER
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Former:
     topic_id: str
     partition: int
     offset: int
+
+    def place(self, group: str, topic: str) -> str:
+        """Name the entry of its next offset."""
+        return place(group, Topic(topic, self.topic_id), self.partition)
 
 
 def former(

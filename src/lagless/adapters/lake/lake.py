@@ -1,5 +1,6 @@
 """The tables of a consumer: ports.Tables on Spark and delta-rs."""
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -100,9 +101,12 @@ class Lake:
         """Name spans that Kafka deleted before they were read, and go on behind them."""
         with _waiting(self._path(topic)):
             group, path = self._settings.group, self._path(topic, "_gone")
+            table = self._place(topic).table
+            # Who slept since the last look may find gone what its successor has read.
+            table.check(spans, {p: generations[p] for p in spans})
             for p, span in spans.items():
                 gone.name(path, group, topic, p, span.first, span.until, "retention")
-            self._place(topic).table.commit(
+            table.commit(
                 (),
                 {p: span.first for p, span in spans.items()},
                 {p: span.until for p, span in spans.items()},
@@ -114,7 +118,7 @@ class Lake:
         self._sessions.get()
 
     def ready(self) -> None:
-        """Open a session, and let it do once what a cycle does."""
+        """Open a session, and let Spark do what a cycle does, unless it did so for another one."""
         try:
             self._rehearse(self._sessions.get())
         except (LaglessError, AnalysisException):
@@ -127,6 +131,10 @@ class Lake:
 
     def _rehearse(self, spark: SparkSession) -> None:
         with tempfile.TemporaryDirectory(prefix="lagless-", dir=self._root()) as folder:
+            # The views of this name space are those of the whole server, and go with it.
+            mark = f"lagless_{hashlib.sha256(str(self._root()).encode()).hexdigest()[:12]}"
+            if spark.catalog.tableExists(f"global_temp.{mark}"):
+                return
             fields = spark.createDataFrame([], "seq BIGINT").schema
             form = formats.json_format("seq BIGINT", fields, "")
             source = spark.range(10).select(
@@ -137,6 +145,7 @@ class Lake:
                 F.current_timestamp().alias("timestamp"),
             )
             writing.write(formats.rows(formats.judge(source, form), form), Path(folder))
+            spark.range(1).createOrReplaceGlobalTempView(mark)
 
     def interrupt(self) -> None:
         """End what runs in the session, and leave the handles to the threads that use them."""
@@ -185,7 +194,7 @@ class Lake:
         new = [p for p in partitions if table.version(identities.place(group, topic, p)) is None]
         if not new:
             return
-        for one in identities.former(table.entries().items(), group, topic, new):
+        for one in table.close_former(new):
             gone.name(
                 self._path(topic, "_gone"),
                 group,

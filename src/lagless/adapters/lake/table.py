@@ -29,13 +29,15 @@ from deltalake.transaction import AddAction, RemoveAction
 from lagless.adapters.lake import identities, logs
 from lagless.adapters.lake.statistics import File
 from lagless.errors import ClaimLost, TryAgain
-from lagless.ports import Position, Topic
+from lagless.ports import Position, Span, Topic
 
 ATTEMPTS = 20
 """How often a claim or a commit is made anew before it counts as passing trouble."""
 SHORTEN_EVERY = 200
 """Commits between two looks at the length of the log."""
 MANY_FILES = 10_000
+NOBODY = 2**62
+"""The owner of partitions that are no more: newer than every order."""
 log = logging.getLogger("lagless.lake")
 
 TROUBLES = (DeltaError, OSError)
@@ -118,27 +120,54 @@ class Table:
         earliest: Mapping[int, int],
     ) -> dict[int, int]:
         """Take partitions over; see ports.Tables.claim."""
-        trouble: Exception | None = None
-        for attempt in range(ATTEMPTS):
-            self.update()
+        granted: dict[int, int] = {}
+
+        def versions() -> dict[str, int]:
             owners = {p: self._version(self._owner(p)) or 0 for p in partitions}
-            if generation is None:
-                granted = {p: owner + 1 for p, owner in owners.items()}
-            else:
-                granted = dict.fromkeys(partitions, generation)
+            for p, owner in owners.items():
+                granted[p] = owner + 1 if generation is None else generation
             newer = {p: owner for p, owner in owners.items() if owner > granted[p]}
             if newer:
                 raise self._lost(newer)
-            versions = self._beginnings(partitions, first, earliest)
-            versions |= {self._owner(p): granted[p] for p in partitions}
+            begun = self._beginnings(partitions, first, earliest)
+            return begun | {self._owner(p): granted[p] for p in partitions}
+
+        self._insist(versions)
+        return granted
+
+    def close_former(self, partitions: Collection[int]) -> list[identities.Former]:
+        """Give where reading stopped in earlier topics of this name; nobody reads on there.
+
+        Their ids get an owner that nobody is, so that a commit in flight for them is refused.
+        """
+        found: list[identities.Former] = []
+
+        def versions() -> dict[str, int]:
+            found[:] = identities.former(
+                self.entries().items(), self._group, self.topic, partitions
+            )
+            places = {one.place(self._group, self.topic.name): one.offset for one in found}
+            return places | {f"{name}{identities.OWNER}": NOBODY for name in places}
+
+        self._insist(versions)
+        return found
+
+    def _insist(self, versions: Callable[[], Mapping[str, int]]) -> None:
+        """Commit ids without files, on what the table says by then, until it is accepted."""
+        trouble: Exception | None = None
+        for attempt in range(ATTEMPTS):
+            self.update()
+            wanted = versions()
+            if not wanted:
+                return
             try:
-                self._write((), versions)
+                self._write((), wanted)
             except TROUBLES as error:
                 trouble = error
                 time.sleep(0.01 * attempt)
                 continue
             self.update()
-            return granted
+            return
         raise TryAgain(f"{self.path}: the claim was not accepted: {trouble}") from trouble
 
     def _beginnings(
@@ -169,6 +198,15 @@ class Table:
             return self.positions(partitions)
         except TROUBLES:
             return self._look_afresh(partitions)
+
+    def check(self, spans: Mapping[int, Span], generations: Mapping[int, int]) -> None:
+        """Look again: ClaimLost or TryAgain unless spans begin where the table is, and mine."""
+        found = self.look(spans)
+        taken = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
+        if taken:
+            raise self._lost(taken)
+        if any(at.offset != spans[p].first for p, at in found.items()):
+            raise TryAgain(f"{self.path}: the table had moved on")
 
     def _look_afresh(self, partitions: Collection[int]) -> dict[int, Position]:
         """Look with a new handle: the log may have been shortened past the old one."""
