@@ -21,9 +21,10 @@ from lagless.adapters.lake import (
     transforms,
     writing,
 )
+from lagless.adapters.lake.handle import TROUBLES
 from lagless.adapters.lake.ingestion import Place, Work
 from lagless.adapters.lake.sessions import Sessions, first_line
-from lagless.adapters.lake.table import TROUBLES, Table
+from lagless.adapters.lake.table import Table
 from lagless.errors import Away, GiveUp, LaglessError, TryAgain
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings
@@ -131,7 +132,7 @@ class Lake:
 
     def _rehearse(self, spark: SparkSession) -> None:
         with tempfile.TemporaryDirectory(prefix="lagless-", dir=self._root()) as folder:
-            # The views of this name space are those of the whole server, and go with it.
+            # Views of this kind are the whole server's, and go with it.
             mark = f"lagless_{hashlib.sha256(str(self._root()).encode()).hexdigest()[:12]}"
             if spark.catalog.tableExists(f"global_temp.{mark}"):
                 return
