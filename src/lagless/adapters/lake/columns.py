@@ -6,7 +6,8 @@ import pyarrow as pa
 from deltalake import Schema
 from deltalake.schema import Field
 
-from lagless.adapters.lake.table import ATTEMPTS, TROUBLES, Table
+from lagless.adapters.lake.handle import TROUBLES
+from lagless.adapters.lake.table import ATTEMPTS, Table
 from lagless.errors import GiveUp, TryAgain
 
 ALWAYS = pa.schema(

@@ -21,9 +21,10 @@ from lagless.adapters.lake import (
     transforms,
     writing,
 )
+from lagless.adapters.lake.handle import TROUBLES
 from lagless.adapters.lake.ingestion import Place, Work
 from lagless.adapters.lake.sessions import Sessions, first_line
-from lagless.adapters.lake.table import TROUBLES, Table
+from lagless.adapters.lake.table import Table
 from lagless.errors import Away, GiveUp, LaglessError, TryAgain
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings

@@ -11,104 +11,37 @@ Invariants
     later look of the old owner finds a higher generation.
  4. After a refusal or any exception the table is looked at first: the commit may have landed.
  5. A file is deleted only if a fresh snapshot does not list it; when in doubt vacuum will.
-
-One handle per topic and table, used by one thread at a time.
 """
 
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
 
-from lagless.adapters.lake import identities, logs
+from lagless.adapters.lake import identities
+from lagless.adapters.lake.handle import TROUBLES, Handle
 from lagless.adapters.lake.statistics import File
 from lagless.errors import ClaimLost, TryAgain
 from lagless.ports import Position, Span, Topic
 
 ATTEMPTS = 20
 """How often a claim or a commit is made anew before it counts as passing trouble."""
-SHORTEN_EVERY = 200
-"""Commits between two looks at the length of the log."""
-MANY_FILES = 10_000
 NOBODY = 2**62
 """The owner of partitions that are no more: newer than every order."""
 log = logging.getLogger("lagless.lake")
 
-TROUBLES = (DeltaError, OSError)
-"""What delta-rs raises; any of them may come after the commit has landed."""
 
-
-class Table:
+class Table(Handle):
     """A topic's end of a Delta table."""
 
     def __init__(
         self, path: Path, group: str, topic: Topic, columns: pa.Schema, retention_hours: float = 24
     ) -> None:
-        self.path = path
+        super().__init__(path, columns, retention_hours)
         self.topic = topic
         self._group = group
-        self._columns = columns
-        self._retention = retention_hours
-        self._opened: DeltaTable | None = None
-        self._entries = logs.Entries(path)
-        self._commits = 0
-
-    # ------------------------------------------------------------------ the table itself
-
-    def exists(self) -> bool:
-        """Say whether the table is there."""
-        return DeltaTable.is_deltatable(str(self.path))
-
-    def open(self) -> DeltaTable:
-        """Give the handle; create the table with its first columns if it is not there."""
-        if self._opened is None:
-            try:
-                if not self.exists():
-                    self._create()
-                self._opened = DeltaTable(str(self.path))
-            except TROUBLES as error:
-                raise TryAgain(f"the table {self.path} cannot be opened: {error}") from error
-        return self._opened
-
-    def _create(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        seconds = round(self._retention * 3600)
-        try:
-            DeltaTable.create(
-                str(self.path),
-                Schema.from_arrow(self._columns),
-                mode="error",
-                # Never delta.setTransactionRetentionDuration: offsets would vanish.
-                configuration={
-                    "delta.logRetentionDuration": f"interval {seconds} seconds",
-                    "delta.enableExpiredLogCleanup": "true",
-                },
-            )
-        except TROUBLES:
-            if not self.exists():  # else another consumer was first
-                raise
-
-    def update(self) -> DeltaTable:
-        """Bring the handle up to the newest version of the table."""
-        handle = self.open()
-        try:
-            handle.update_incremental()
-        except TROUBLES:
-            # The log may have been cleaned past this handle: only a new one can tell.
-            self._opened = None
-            handle = self.open()
-        return handle
-
-    def lists(self, files: Collection[File]) -> bool:
-        """Say whether the handle's snapshot holds all of these files."""
-        listed = {Path(unquote(uri.removeprefix("file://"))) for uri in self.open().file_uris()}
-        return all(one.path.absolute() in listed for one in files)
 
     # ------------------------------------------------------------------ claim, look, commit
 
@@ -123,7 +56,7 @@ class Table:
         granted: dict[int, int] = {}
 
         def versions() -> dict[str, int]:
-            owners = {p: self._version(self._owner(p)) or 0 for p in partitions}
+            owners = {p: self.version(self._owner(p)) or 0 for p in partitions}
             for p, owner in owners.items():
                 granted[p] = owner + 1 if generation is None else generation
             newer = {p: owner for p, owner in owners.items() if owner > granted[p]}
@@ -180,12 +113,12 @@ class Table:
         marker = identities.marker(self._group, self.topic.name)
         begin: dict[int, int] = {}
         versions: dict[str, int] = {}
-        if self._version(marker) is None:
+        if self.version(marker) is None:
             # All partitions at once: whoever claims the others must not begin at the earliest.
             begin = dict(first())
             versions[marker] = 1
         for p in {*partitions, *begin}:
-            known = self._version(self._place(p))
+            known = self.version(self._place(p))
             if known is not None and p not in partitions:
                 continue
             versions[self._place(p)] = begin.get(p, earliest.get(p, 0)) if known is None else known
@@ -210,8 +143,7 @@ class Table:
 
     def _look_afresh(self, partitions: Collection[int]) -> dict[int, Position]:
         """Look with a new handle: the log may have been shortened past the old one."""
-        self._opened = None
-        self._entries = logs.Entries(self.path)
+        self.renew()
         try:
             return self.positions(partitions)
         except TROUBLES as error:
@@ -221,7 +153,7 @@ class Table:
     def positions(self, partitions: Collection[int]) -> dict[int, Position]:
         """Give the positions that the handle knows, without another look."""
         return {
-            p: Position(self._version(self._place(p)) or 0, self._version(self._owner(p)) or 0)
+            p: Position(self.version(self._place(p)) or 0, self.version(self._owner(p)) or 0)
             for p in partitions
         }
 
@@ -289,30 +221,7 @@ class Table:
         log.info("%s: the table had moved on, reading goes on from it", self.path)
         return False
 
-    def discard(self, files: Sequence[File]) -> None:
-        """Delete files that the table does not list."""
-        try:
-            if any(self.lists([one]) for one in files):
-                return
-        except (TryAgain, *TROUBLES):
-            return  # in doubt they are left to vacuum
-        for one in files:
-            one.path.unlink(missing_ok=True)
-
-    # ------------------------------------------------------------------ words of delta-rs
-
-    def version(self, name: str) -> int | None:
-        """Give the version of an app transaction, as of the handle or newer."""
-        return self._version(name)
-
-    def entries(self) -> dict[str, int]:
-        """Give every app transaction with its version."""
-        self._entries.read_to(self.open().version())
-        return dict(self._entries.items())
-
-    def _version(self, name: str) -> int | None:
-        self._entries.read_to(self.open().version())
-        return self._entries[name]
+    # ------------------------------------------------------------------ names
 
     def _place(self, partition: int) -> str:
         return identities.place(self._group, self.topic, partition)
@@ -323,51 +232,6 @@ class Table:
     def _named(self, positions: Mapping[int, Position]) -> dict[str, int]:
         entries = {self._place(p): at.offset for p, at in positions.items()}
         return entries | {self._owner(p): at.owner for p, at in positions.items()}
-
-    def _write(
-        self,
-        files: Sequence[File],
-        versions: Mapping[str, int],
-        note: Mapping[str, object] | None = None,
-    ) -> None:
-        handle = self.open()
-        adds: list[AddAction | RemoveAction] = [
-            AddAction(
-                one.path.relative_to(self.path).as_posix(),
-                one.size,
-                {},
-                int(time.time() * 1000),
-                True,
-                one.statistics,
-            )
-            for one in files
-        ]
-        handle.create_write_transaction(
-            adds,
-            "append",
-            handle.schema(),
-            commit_properties=CommitProperties(
-                custom_metadata=None if note is None else {"lagless": dict(note)},
-                # No last_updated: entries with one can expire.
-                app_transactions=[Transaction(name, v) for name, v in versions.items()],
-            ),
-        )
-
-    def _count(self) -> None:
-        """Shorten the log from time to time: every commit lists it."""
-        self._commits += 1
-        if self._commits % SHORTEN_EVERY:
-            return
-        try:
-            logs.shorten(self.path)
-            files = len(self.open().file_uris())
-        except TROUBLES as error:
-            log.warning("%s: old entries of the log were not deleted: %s", self.path, error)
-            return
-        if files > MANY_FILES:
-            log.warning(
-                "%s has %s files, which costs memory: run lagless compact", self.path, files
-            )
 
     def _lost(self, owners: Mapping[int, int]) -> ClaimLost:
         owner = max(owners.values())
