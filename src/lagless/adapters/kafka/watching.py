@@ -58,7 +58,7 @@ class Watcher:
         self._followed: set[str] = set()
         config = connection.confluent(
             settings.kafka,
-            group_id=f"{connection.CLIENT_ID}.dashboard",
+            group_id=f"{settings.group}.dashboard",
             isolation_level="read_committed",
             enable_auto_commit=False,
             auto_offset_reset="earliest",
