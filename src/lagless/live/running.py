@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lagless.errors import WrongInput
-from lagless.live import capacity, delay, pages, response, rival, scenes, speed_steps
+from lagless.live import capacity, delay, pages, response, rival, scenes, speed_steps, traffic
 from lagless.live.journal import Journal
 from lagless.live.stand import Tell
 
@@ -83,13 +83,13 @@ def parts(size: Size) -> dict[str, Part]:
         Part(
             "delay",
             "Latency: produced → readable in the lake, beside groups of fixed size",
-            {"minutes": size.minutes, "seed": seed},
+            {"minutes": size.minutes, "partitions": traffic.PARTITIONS, "seed": seed},
             lambda journal, tell, told: delay.run(journal, size.minutes, seed, tell, told),
         ),
         Part(
             "rival",
             "A plain consumer group scaled by KEDA's rule, on the same work",
-            {"minutes": size.minutes, "seed": seed},
+            {"minutes": size.minutes, "partitions": traffic.PARTITIONS, "seed": seed},
             lambda journal, tell, told: rival.run(journal, size.minutes, seed, tell, told),
         ),
     )

@@ -190,12 +190,13 @@ def delay(data: Data) -> Section:
     ]
     header = ("", "consumers", "late bytes", "p50 (s)", "p90 (s)", "p99 (s)", "most (s)")
     words = [
-        "16 partitions under the paper's stream with δ = 5; a consumer is held to C̄ = 200 kB/s and "
-        "given C = 5/6 of it. Every record written after a settling minute counts: from its "
-        "timestamp in Kafka to the commit that makes it readable. lagless packs with mwf or "
-        "sticky; kd_n is a fixed group of n that deals partitions out by count and runs the same "
-        "consumer, n being what lagless used on average, rounded up, which is in its favour. It "
-        "also has its consumers reading before the load begins.",
+        f"{data['settings']['partitions']} partitions under the paper's stream with δ = 5; a "
+        "consumer is held to C̄ = 200 kB/s and given C = 5/6 of it. Every record written after a "
+        "settling minute counts: from its timestamp in Kafka to the commit that makes it "
+        "readable. lagless packs with mwf or sticky; kd_n is a fixed group of n that deals "
+        "partitions out by count and runs the same consumer, n being what lagless used on average, "
+        "rounded up, which is in its favour. It also has its consumers reading before "
+        "the load begins.",
         *_compared(runs),
         "The paper's model knows only bytes that a consumer is too slow for, or that wait out a "
         "rebalance. Measured records also wait for their batch to be gathered (up to 2 s) and for "
