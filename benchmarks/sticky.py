@@ -1,6 +1,6 @@
 """Measure `sticky` against the paper's twelve algorithms and against the optimum.
 
-    python benchmarks/sticky.py front|latency|gap|speed|pictures|all [--seeds 4] [--jobs 2]
+    python benchmarks/sticky.py front|latency|gap|bound|speed|pictures|all [--seeds 4] [--jobs 2]
 
 Each part writes its table into docs/sticky.md, between the marks that carry its name; `front` and
 `pictures` write their plots beside it. Streams start at random speeds and are clamped to
@@ -22,6 +22,7 @@ from lagless.simulation import latency, replay, streams
 PAPER = ["nf", "nfd", "ff", "ffd", "bf", "bfd", "wf", "wfd", "mwf", "mbf", "mwfp", "mbfp"]
 DELTAS = [5, 10, 15, 20, 25]
 SLACKS = [0.0, 0.01, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.35]
+PARTS = ["front", "latency", "gap", "bound", "speed", "pictures"]
 CAPACITY = 100.0
 DOCS = Path(__file__).parent.parent / "docs"
 Floats = NDArray[np.float64]
@@ -173,6 +174,42 @@ def gap(seeds: int) -> None:
     write("gap", table([*head, "sticky/exact", "exact/bfd", "exact/mbfp"], rows))
 
 
+def evicted(speeds: Floats, previous: NDArray[np.int64]) -> float:
+    """Sum, over the consumers that are too full, the least speed that has to leave each of them.
+
+    Whatever the packing and its number of consumers: no less can move.
+    """
+    least = 0.0
+    for consumer in np.unique(previous[previous > 0]):
+        held = speeds[previous == consumer]
+        beyond = held.sum() - CAPACITY
+        if beyond > 0:
+            sums = np.zeros(1)
+            for rate in held:
+                sums = np.concatenate([sums, sums + rate])
+            least += sums[sums >= beyond * (1 - 1e-12)].min()
+    return least
+
+
+def bound(seeds: int) -> None:
+    """Compare sticky on 200 partitions with what any packing has to move from its assignments."""
+    rows = []
+    for delta in DELTAS:
+        sums = dict.fromkeys(("bfd", "sticky", "bound"), 0.0)
+        for seed in range(seeds):
+            speeds = stream(delta, 200, 500, seed)
+            ours = list(replay.assignments("sticky:slack=0", speeds, CAPACITY, "fixed", 1))
+            for name, spec in (("bfd", "bfd"), ("sticky", "sticky:slack=0")):
+                sums[name] += replay.run(spec, speeds, CAPACITY, "fixed", 1).rscore.mean()
+            steps = zip(speeds[1:], ours, strict=False)
+            sums["bound"] += sum(evicted(*step) for step in steps) / CAPACITY / len(speeds)
+        cells = [f"{value / seeds:.2f}" for value in sums.values()]
+        ratios = [f"{sums[name] / sums['bfd']:.3f}" for name in ("sticky", "bound")]
+        rows.append([str(delta), *cells, *ratios])
+    head = ["δ", "bfd", "sticky, slack 0", "bound", "sticky/bfd", "bound/bfd"]
+    write("bound", table(head, rows))
+
+
 def quickest(speeds: Floats, previous: NDArray[np.int64], slack: float) -> float:
     """Return the CPU milliseconds of the quickest of several packings."""
     best = float("inf")
@@ -237,7 +274,7 @@ def pictures() -> None:
 def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("part", choices=["front", "latency", "gap", "speed", "pictures", "all"])
+    parser.add_argument("part", choices=[*PARTS, "all"])
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
@@ -246,6 +283,7 @@ def main() -> None:
         "speed": speed,
         "latency": lambda: late(2 * asked.seeds),
         "gap": lambda: gap(asked.seeds),
+        "bound": lambda: bound(asked.seeds),
         "front": lambda: front(asked.seeds, asked.jobs),
     }
     for name, part in parts.items():
