@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SMALL = ["--steps", "2", "--window", "3", "--observations", "4", "--partitions", "4"]
+SMALL = ["--steps", "2", "--window", "3", "--observations", "4", "--partitions", "6"]
 
 
 def live(out: Path, *words: str) -> "subprocess.CompletedProcess[str]":

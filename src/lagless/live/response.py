@@ -38,8 +38,6 @@ WRITTEN = 4000
 TOPIC = "response"
 RATE = 1_000_000.0
 """Bytes/s of a consumer; nothing is written, so any number would do."""
-ROWS = 5000
-"""Measurements that are drawn: more than the time allows."""
 DEADLINE = 150.0
 """Seconds after which a measurement that is not answered ends the part."""
 PODS = 3
@@ -192,11 +190,14 @@ def _observe(
                         tell("response: now with nothing to read")
                         site.here.children.end("load")
                 rng = np.random.default_rng([seed, place, counts.done])
-                most = scenes.SHARES[reading] * settings.capacity
-                drawn = streams.speeds("random", delta, size.partitions, ROWS, most, rng)
-                rows = iter(drawn.tolist())
-                while counts.wants(place) and time.monotonic() - began < size.most:
-                    group.measure(next(rows))
+                fastest = scenes.most(reading, size.partitions) * settings.capacity
+                rows = scenes.PATIENCE * (counts.wanted(place) + size.creations)
+                for row in streams.speeds(
+                    "random", delta, size.partitions, rows, fastest, rng
+                ).tolist():
+                    if not counts.wants(place) or time.monotonic() - began > size.most:
+                        break
+                    group.measure(row)
                     counts.take(witness, place)
                     told(counts.done, counts.total)
     finally:

@@ -11,10 +11,19 @@ SCENES = ((5.0, True), (25.0, True), (5.0, False), (25.0, False))
 """δ, and whether there is something to read; the last one goes on until enough were created."""
 PARTS = {True: 1 / 8, False: 3 / 8}
 """Of the reassignments: those of consumers that read take longest."""
-SHARES = {False: 0.85, True: 0.2}
-"""How fast a partition is at most, in C: up to 20 consumers, or about five that read."""
+FASTEST = 0.85
+"""How fast a partition is at most, in C, so that 20 consumers are enough for 32 of them."""
+READ = 6.4
+"""How fast all that are read can be together at most, in C: about five consumers."""
+PATIENCE = 4
+"""Measurements for each reassignment that is wanted: some need none."""
 FULL = 4
 """How often consumers are requested while the node is full."""
+
+
+def most(reading: bool, partitions: int) -> float:
+    """Give how fast a partition is at most, in C."""
+    return min(FASTEST, READ / partitions) if reading else FASTEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +62,16 @@ class Counts:
         made = min(len(self._all("creations")), self._size.creations)
         return min(len(self._all("reassignments")), self._size.observations) + made
 
+    def wanted(self, place: int) -> int:
+        """Give how many reassignments a scene should have."""
+        return math.ceil(PARTS[SCENES[place][1]] * self._size.observations)
+
     def wants(self, place: int) -> bool:
         """Say whether this scene has to go on."""
         delta, reading = SCENES[place]
         known = self._all("reassignments")
         mine = [one for one in known if (one["delta"], one["reading"]) == (delta, reading)]
-        if len(mine) < math.ceil(PARTS[reading] * self._size.observations):
+        if len(mine) < self.wanted(place):
             return True
         last = place == len(SCENES) - 1
         return last and len(self._all("creations")) < self._size.creations
