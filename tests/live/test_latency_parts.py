@@ -1,20 +1,23 @@
 """The pure pieces of the latency parts: stream, consumers over time, KEDA's rule, the model."""
 
+import time
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lagless.embedded import flows
+from lagless.embedded.tally import Tally
 from lagless.evaluation import experiments
 from lagless.live import delay, landing, rival, stand, traffic
 from lagless.live.bench import Line
-from lagless.live.rival_consumer import Held
+from lagless.live.rival_consumer import SCHEMA, Held
 
 
 def test_the_stream_settles_walks_and_can_be_replayed(tmp_path: Path) -> None:
@@ -117,3 +120,22 @@ def test_a_sample_keeps_the_ends(values: list[float]) -> None:
 def test_settings_are_written_as_toml() -> None:
     tree = {"group": "a", "topics": ["x", "y"], "topic": {"x.y": {"format": "json"}}, "n": 0.5}
     assert tomllib.loads(stand.toml(tree)) == tree
+
+
+def test_what_the_rival_writes_can_be_counted(tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    rival._make_table(tmp_path / "t")
+    rows = [
+        {"topic": "t", "partition": 0, "seq": seq, "at": 1.0, "pad": "x", "_partition": 0}
+        | {"_offset": seq, "_timestamp": int((time.time() - 5) * 1e6)}
+        for seq in (0, 1, 1)
+    ]
+    write_deltalake(str(tmp_path / "t"), pa.Table.from_pylist(rows, SCHEMA), mode="append")
+    tally = Tally(produced={"t": {0: 3}}, handed={"t": {0: 3}})
+    found = landing.account(tmp_path, "t", tally, time.time() - 10, time.time())
+    assert (found["landed"], found["duplicated"], found["lost"]) == (2, 1, 1)
+    assert found["records"] == 3
+    assert 4 < found["p50"] < 60, "from the timestamp to the commit"
+    later = landing.account(tmp_path, "t", tally, time.time(), time.time() + 1)
+    assert (later["records"], later["p50"], later["sample"]) == (0, None, [])
