@@ -134,7 +134,7 @@ class Lake:
         with tempfile.TemporaryDirectory(prefix="lagless-", dir=self._root()) as folder:
             # Views of this kind are the whole server's, and go with it.
             mark = f"lagless_{hashlib.sha256(str(self._root()).encode()).hexdigest()[:12]}"
-            if spark.catalog.tableExists(f"global_temp.{mark}"):
+            if _has_view(spark, f"global_temp.{mark}"):
                 return
             fields = spark.createDataFrame([], "seq BIGINT").schema
             form = formats.json_format("seq BIGINT", fields, "")
@@ -229,6 +229,14 @@ class Lake:
             work.spans,
             form.has_headers,
         )
+
+
+def _has_view(spark: SparkSession, name: str) -> bool:
+    """Say whether there is a view; Spark need not run anything for it."""
+    try:
+        return bool(spark.table(name).columns)
+    except AnalysisException:
+        return False
 
 
 @contextmanager
