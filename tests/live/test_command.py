@@ -24,7 +24,6 @@ def test_steps_and_responses_are_measured(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     steps, response = found["parts"]["dt1"], found["parts"]["response"]
     assert steps["dt1"]["count"] + steps["not_shown"] == 2
-    assert steps["dt1"]["count"] >= 1
     seen = response["provisioners"]["processes"]
     assert seen["dt2"]["count"] >= 4
     assert seen["dt3"]["count"] >= 2

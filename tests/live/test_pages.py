@@ -85,13 +85,17 @@ def test_the_page_holds_everything_and_loads_nothing(tmp_path: Path) -> None:
         assert "17 doubled" in text, "what is worse for someone is said"
         assert "kd_4" in text
         assert "processor" in text
+        assert "Not measured here" not in text
     json.dumps(pages.sums(pages.read(tmp_path)), allow_nan=False)
 
 
 @pytest.mark.parametrize("name", sorted(everything()))
 def test_a_part_alone_makes_a_page(tmp_path: Path, name: str) -> None:
     put(tmp_path, name)
-    assert f'<h2 id="{name}"' in pages.write(tmp_path).read_text("utf-8")
+    page = pages.write(tmp_path).read_text("utf-8")
+    assert f'<h2 id="{name}"' in page
+    absent = ", ".join(other for other in sections.SECTIONS if other != name)
+    assert f"Not measured here, so not on this page: {absent}." in page
     assert set(pages.sums(pages.read(tmp_path))) == {name}
 
 

@@ -15,8 +15,8 @@ LIMITS = (
     "One machine runs the broker, Spark, the controller, all consumers and the load. Where they "
     "compete for its cores, times are longer than on machines of their own, and nothing here shows "
     "a network, a cloud's Kubernetes or more than one broker.",
-    "Whatever else ran on the machine at the same time is in these numbers too; the load average "
-    "below says how much there was to do in all.",
+    "Whatever else ran on the machine at the same time is in these numbers too; a load average well "
+    "above the number of cores says that there was much.",
     "Each part is one run with one seed; a second one gives other numbers.",
     "Consumers are held to a small rate in the latency parts, so that a small load needs several "
     "of them. Nothing here shows how a group behaves at hundreds of MB/s.",
@@ -73,6 +73,12 @@ def _sizes(data: Mapping[str, numbers.Data]) -> Table:
     return Table("Sizes", ("part", "asked for", "minutes", ""), rows)
 
 
+def _missing(data: Mapping[str, numbers.Data]) -> list[str]:
+    """Name the parts that were not measured."""
+    absent = [name for name in SECTIONS if name not in data]
+    return [f"Not measured here, so not on this page: {', '.join(absent)}."] if absent else []
+
+
 def _html(
     pictures: Path,
     told: Sequence[tuple[str, Section]],
@@ -97,6 +103,7 @@ def _html(
             f"<title>lagless: {TITLE}</title><style>{report.STYLE}</style></head><body>",
             f"<h1>{TITLE}</h1>",
             report.rendered(_sizes(data)),
+            *(f"<p>{html.escape(words)}</p>" for words in _missing(data)),
             *body,
             "<h2>What this does not show</h2>",
             *(f"<p>{html.escape(words)}</p>" for words in LIMITS),
@@ -117,6 +124,8 @@ def _markdown(
         "",
         report.markdown(_sizes(data)),
     ]
+    for words in _missing(data):
+        lines += ["", words]
     for _, section in told:
         lines += ["", f"## {section.title}"]
         for words in section.words:
