@@ -15,8 +15,8 @@ LIMITS = (
     "One machine runs the broker, Spark, the controller, all consumers and the load. Where they "
     "compete for its cores, times are longer than on machines of their own, and nothing here shows "
     "a network, a cloud's Kubernetes or more than one broker.",
-    "Whatever else ran on the machine at the same time is in these numbers too; a load average well "
-    "above the number of cores says that there was much.",
+    "Whatever else ran on the machine at the same time is in these numbers too; a load average "
+    "well above the number of cores says that there was much.",
     "Each part is one run with one seed; a second one gives other numbers.",
     "Consumers are held to a small rate in the latency parts, so that a small load needs several "
     "of them. Nothing here shows how a group behaves at hundreds of MB/s.",
