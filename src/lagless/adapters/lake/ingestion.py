@@ -21,6 +21,9 @@ from lagless.settings import TopicSettings
 FILE_OFFSETS = 500_000
 """Offsets above which a cycle writes more than one file."""
 
+MANY_OFFSETS = 25_000
+"""Offsets above which all cores parse; below, to hand rows over takes longer than it saves."""
+
 
 @dataclass(slots=True)
 class Place:
@@ -53,11 +56,12 @@ def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) ->
     """Write the good records, add the rejects to their table, and commit."""
     began = time.perf_counter()
     observation = Observation()
-    rows = formats.rows(judged.observe(observation, *_counts(form, place.settings)), form)
+    sized = _sized(judged, form)
+    rows = formats.rows(sized.observe(observation, *_counts(form, place.settings)), form)
     transformed = transforms.apply(place.transform, place.settings.transform, rows)
-    number = math.ceil(work.offsets / FILE_OFFSETS)
+    number = max(1, math.ceil(work.offsets / FILE_OFFSETS))
     try:
-        files = writing.write(transformed, place.table.path, max(1, number))
+        files = writing.write(transformed, place.table.path, number, work.offsets > MANY_OFFSETS)
     except PySparkException as error:
         return _find(place, work, form, judged, error)
     counts: dict[str, Any] = observation.get
@@ -151,18 +155,24 @@ def _find(
     return commit(place, work, [], {"rejected": rejected, "records": rejected, "bytes": 0})
 
 
+def _sized(judged: DataFrame, form: formats.Format) -> DataFrame:
+    """Add what is counted as numbers: counting is not compiled, and the value need not go on."""
+    size = [F.coalesce(F.octet_length(name), F.lit(0)) for name in ("value", "key")]
+    numbers = {"_size": size[0] + size[1], "_bad": F.col("_reason").isNotNull().cast("int")}
+    if form.kind == "json":
+        numbers["_strange"] = F.size("_unknown")
+    return judged.withColumns(numbers)
+
+
 def _counts(form: formats.Format, settings: TopicSettings) -> list[Column]:
     counts = [
         F.count(F.lit(1)).alias("records"),
-        F.count_if(F.col("_reason").isNotNull()).alias("rejected"),
-        F.sum(
-            F.coalesce(F.octet_length("value"), F.lit(0))
-            + F.coalesce(F.octet_length("key"), F.lit(0))
-        ).alias("bytes"),
+        F.coalesce(F.sum("_bad"), F.lit(0)).alias("rejected"),
+        F.sum("_size").alias("bytes"),
     ]
     if form.kind == "json":
-        unknown = F.col("_unknown")
-        counts.append(F.sum(F.size(unknown)).alias("unknown"))
+        counts.append(F.sum("_strange").alias("unknown"))
         if settings.evolve:
+            unknown = F.col("_unknown")
             counts.append(F.collect_set(F.when(F.size(unknown) > 0, unknown)).alias("names"))
     return counts

@@ -13,12 +13,17 @@ from lagless.adapters.lake import statistics
 from lagless.adapters.lake.statistics import File
 
 
-def write(frame: DataFrame, table: Path, files: int = 1) -> list[File]:
-    """Let Spark write a frame, as few files; those without rows are left out."""
+def write(frame: DataFrame, table: Path, files: int = 1, spread: bool = False) -> list[File]:
+    """Let Spark write a frame, as few files; those without rows are left out.
+
+    One file is one task: with `spread` only its writing is, and all cores do what comes before. A
+    partition's rows stay in order, since one task reads them and hands them on as they come.
+    """
     # Neither "_" nor "." in front: vacuum would never find what a crash leaves here.
     folder = table / f"cycle-{uuid.uuid4().hex}"
     try:
-        frame.coalesce(files).write.parquet(str(folder))
+        gathered = frame.repartition(1) if spread and files == 1 else frame.coalesce(files)
+        gathered.write.parquet(str(folder))
         written = []
         for part in sorted(folder.glob("part-*.parquet")):
             found = statistics.measure(part)
