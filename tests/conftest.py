@@ -26,6 +26,7 @@ REAL = ("kafka", "spark", "kubernetes", "browser", "slow")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what cannot run here, with the reason, and keep what needs real parts together."""
     reasons: dict[str, str] = {}
