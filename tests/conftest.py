@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
     from lagless.embedded.spark import ConnectServer
 
-REAL = ("kafka", "spark", "kubernetes", "browser", "slow")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot run here, with the reason, and keep what needs real parts together."""
+    """Skip what cannot run here, with the reason."""
     reasons: dict[str, str] = {}
     if not os.environ.get("LAGLESS_TEST_KUBECONFIG"):
         reasons["kubernetes"] = "needs a cluster: LAGLESS_TEST_KUBECONFIG is not set"
@@ -38,9 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
-        if any(item.get_closest_marker(marker) for marker in REAL):
-            # In one process, one after the other: there is one broker, and two cores.
-            item.add_marker(pytest.mark.xdist_group("real"))
 
 
 @pytest.fixture(scope="session", autouse=True)
