@@ -23,8 +23,9 @@ from lagless.adapters.kubernetes import manifest
 from lagless.embedded import ports
 from lagless.embedded.broker import Broker
 from lagless.embedded.spark import ConnectServer
+from lagless.live import pods
 
-IMAGE = "localhost/host:1"
+IMAGE = pods.IMAGE
 """Empty folders, into which the host's are mounted."""
 
 
@@ -81,7 +82,7 @@ def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
 
 def template(writable: Path, container: str = manifest.CONTAINER, **changes: Any) -> dict[str, Any]:
     """Give what is laid over a Deployment: this machine's Python, and a folder to write to."""
-    mounted = [(path, True) for path in _read_only()] + [(writable, False)]
+    mounted = [(path, True) for path in pods.read_only()] + [(writable, False)]
     overlay = {
         "name": container,
         "command": [sys.executable, "-m", "lagless"],
@@ -140,17 +141,6 @@ def kernels(folder: Path) -> Path:
     for path in (folder, target, *target.iterdir()):
         path.chmod(0o777)
     return folder
-
-
-def _read_only() -> list[Path]:
-    """Name the folders that Python needs: the system's, its own, the environment's, lagless's."""
-    source = Path(lagless.__file__).resolve().parents[1]
-    wanted = [Path(p) for p in ("/usr", "/bin", "/lib", "/lib64", sys.base_prefix, sys.prefix)]
-    found: list[Path] = []
-    for path in [*wanted, source]:
-        if path.exists() and not any(path.is_relative_to(other) for other in found):
-            found.append(path)
-    return found
 
 
 def _name(path: Path) -> str:

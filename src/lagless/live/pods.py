@@ -118,7 +118,7 @@ def namespace(kubeconfig: Path) -> Iterator[Cluster]:
 
 def template(lake: Path) -> dict[str, Any]:
     """Give what is laid over a consumer's Deployment: this machine's Python, and the lake."""
-    mounted = [(path, True) for path in _read_only()] + [(lake, False)]
+    mounted = [(path, True) for path in read_only()] + [(lake, False)]
     named = [(f"host-{place}", path, fixed) for place, (path, fixed) in enumerate(mounted)]
     container = {
         "name": "consumer",
@@ -135,7 +135,7 @@ def template(lake: Path) -> dict[str, Any]:
     return {"spec": {"template": {"spec": pod}}}
 
 
-def _read_only() -> list[Path]:
+def read_only() -> list[Path]:
     """Name the folders that Python needs: the system's, its own, the environment's, lagless's."""
     source = Path(lagless.__file__).resolve().parents[1]
     wanted = [Path(p) for p in ("/usr", "/bin", "/lib", "/lib64", sys.base_prefix, sys.prefix)]

@@ -135,9 +135,7 @@ class Table(Handle):
     def check(self, spans: Mapping[int, Span], generations: Mapping[int, int]) -> None:
         """Look again: ClaimLost or TryAgain unless spans begin where the table is, and mine."""
         found = self.look(spans)
-        taken = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
-        if taken:
-            raise self._lost(taken)
+        self._check_owners(found, generations)
         if any(at.offset != spans[p].first for p, at in found.items()):
             raise TryAgain(f"{self.path}: the table had moved on")
 
@@ -215,9 +213,7 @@ class Table(Handle):
         # 6. Not listed by a snapshot that is newer than the refusal: nobody needs them.
         found = self.look(generations)
         self.discard(files)
-        taken = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
-        if taken:
-            raise self._lost(taken)
+        self._check_owners(found, generations)
         log.info("%s: the table had moved on, reading goes on from it", self.path)
         return False
 
@@ -232,6 +228,11 @@ class Table(Handle):
     def _named(self, positions: Mapping[int, Position]) -> dict[str, int]:
         entries = {self._place(p): at.offset for p, at in positions.items()}
         return entries | {self._owner(p): at.owner for p, at in positions.items()}
+
+    def _check_owners(self, found: Mapping[int, Position], generations: Mapping[int, int]) -> None:
+        taken = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
+        if taken:
+            raise self._lost(taken)
 
     def _lost(self, owners: Mapping[int, int]) -> ClaimLost:
         owner = max(owners.values())
