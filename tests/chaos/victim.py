@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lagless.adapters.kafka.mailbox import ConsumerMailbox
-from lagless.adapters.lake import ingestion, table, writing
+from lagless.adapters.lake import rejects, table, writing
 from lagless.cli.app import main
 
 POINTS = ("reading", "written", "between-tables", "committed", "receipt", "claimed", "none")
@@ -60,7 +60,7 @@ def arm(point: str, times: int) -> None:
     elif point == "written":
         _before(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
     elif point == "between-tables":
-        _after(ingestion, "reject", fuse, lambda *given: given[3] > 0)
+        _after(rejects, "add", fuse, lambda *given: given[3] > 0)
     elif point == "committed":
         _after(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
     elif point == "claimed":

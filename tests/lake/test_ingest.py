@@ -252,12 +252,7 @@ def test_a_crash_between_the_two_tables_repeats_and_doubles_nothing(
     send(name, ["worse"], 1)
     one = bench(name, format="json", schema="a BIGINT")
 
-    def crash(*_: object) -> None:
-        raise KeyError("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ingestion, "commit", crash)
-        assert one.run().troubles
+    _reject_only(one, monkeypatch)
     assert len(one.rows("_rejected")) == 2
     assert one.rows() == []
     send(name, ["bad again", '{"a": 3}'], 0)
@@ -280,6 +275,47 @@ def test_what_retention_deleted_is_named_and_gone_on_behind(
     assert [row["value"] for row in one.rows()] == ["a", "b", "f"]
     (gone,) = one.rows("_gone")
     assert (gone["first"], gone["until"], gone["reason"]) == (2, 5, "retention")
+
+
+def test_a_reject_that_landed_is_not_named_gone(
+    bench: "Callable[..., Bench]",
+    send: "Send",
+    topic: Callable[..., str],
+    broker: "Broker",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = topic()
+    send(name, ['{"a": 1}', "bad", '{"a": 2}', '{"a": 3}', "worse", "worst"])
+    one = bench(name, format="json", schema="a BIGINT")
+    _reject_only(one, monkeypatch)
+    _delete_records(broker, name, 5)
+    one.drain()
+    assert one.rows() == []
+    ranges = [(row["first"], row["until"]) for row in one.rows("_gone")]
+    assert sorted(ranges) == [(0, 1), (2, 4)]
+    assert [row["_offset"] for row in one.rows("_rejected")] == [1, 4, 5]
+
+
+def test_a_reject_of_a_deleted_topic_is_not_named_gone(
+    bench: "Callable[..., Bench]",
+    send: "Send",
+    topic: Callable[..., str],
+    broker: "Broker",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = topic()
+    send(name, ['{"a": 1}', "bad"])
+    one = bench(name, format="json", schema="a BIGINT")
+    _reject_only(one, monkeypatch)
+    old = one.claims.topics[name].id
+    _remake(broker, topic, name)
+    send(name, ["bad anew", '{"a": 7}'])
+    one.drain()
+    assert [row["a"] for row in one.rows()] == [7]
+    ranges = [(row["_topic_id"], row["first"], row["until"]) for row in one.rows("_gone")]
+    assert sorted(ranges, key=str) == [(old, 0, 1), (old, 2, None)]
+    rejected = {(row["_topic_id"] == old, row["_offset"]) for row in one.rows("_rejected")}
+    assert rejected == {(True, 1), (False, 0)}
 
 
 def test_who_slept_names_nothing_gone_that_its_successor_has_read(
@@ -316,17 +352,13 @@ def test_what_retention_deleted_is_an_error_that_names_it(
 def test_a_topic_made_anew_starts_afresh_and_names_what_is_gone(
     bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str], broker: "Broker"
 ) -> None:
-    from confluent_kafka.admin import AdminClient
-
     name = topic()
     send(name, ["old 0", "old 1"])
     one = bench(name, format="text")
     one.drain()
     old = one.claims.topics[name].id
     send(name, ["unread"])
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([name])[name].result(30)
-    _make_again(topic, name)
+    _remake(broker, topic, name)
     send(name, ["new 0"])
     one.drain()
     assert sorted(row["value"] for row in one.rows()) == ["new 0", "old 0", "old 1"]
@@ -389,10 +421,25 @@ def _eventually(condition: Callable[[], bool]) -> None:
     raise AssertionError("it never came about")
 
 
-def _make_again(topic: Callable[..., str], name: str) -> None:
+def _reject_only(one: "Bench", patch: pytest.MonkeyPatch) -> None:
+    """Let a cycle end after the rejects have landed, and before the rest does."""
+
+    def crash(*_: object) -> None:
+        raise KeyError("killed")
+
+    with patch.context() as patched:
+        patched.setattr(ingestion, "commit", crash)
+        assert one.run().troubles
+
+
+def _remake(broker: "Broker", topic: Callable[..., str], name: str) -> None:
     import time
 
     from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([name])[name].result(30)
 
     for _ in range(50):
         try:

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lagless.adapters.lake import columns, logs
+from lagless.adapters.lake import columns, gone, logs
 from lagless.adapters.lake.statistics import File
 from lagless.adapters.lake.table import Table
 from lagless.errors import ClaimLost, TryAgain
@@ -296,3 +298,25 @@ def test_a_handle_survives_a_log_that_was_shortened_past_it(tmp_path: Path) -> N
     assert behind.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
     assert offsets(tmp_path) == [0, 1, 2]
     assert offsets(tmp_path, 1) == list(range(30))
+
+
+@given(
+    st.integers(0, 40),
+    st.integers(1, 40),
+    st.sets(st.integers(0, 100)),
+)
+def test_what_is_kept_is_cut_out_of_what_is_gone(first: int, length: int, kept: set[int]) -> None:
+    span = Span(first, first + length)
+    pieces = gone.without(span, kept)
+    named = [offset for piece in pieces for offset in range(piece.first, piece.until)]
+    assert named == [offset for offset in range(first, first + length) if offset not in kept]
+
+
+def test_rejects_in_flight_for_what_was_passed_do_not_land(tmp_path: Path) -> None:
+    slow = claimed(tmp_path, 0)
+    at = slow.look([0])[0]
+    file = written(tmp_path, 0, 2, 3)
+    table(tmp_path).advance({0: 5})
+    assert not slow.commit([file], {0: at.offset}, {0: 4}, {0: at.owner})
+    assert offsets(tmp_path) == []
+    assert table(tmp_path).look([0])[0].offset == 5

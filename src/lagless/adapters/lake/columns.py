@@ -20,23 +20,26 @@ ALWAYS = pa.schema(
 """What every row of every table has; a transform may not drop it."""
 KEY = pa.field("_key", pa.binary())
 HEADERS = pa.field("_headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+TOPIC_ID = pa.field("_topic_id", pa.string())
+"""Which of the topics that have had this name: one that is made anew counts from 0 again."""
 REJECTED = pa.schema(
     [
         *ALWAYS,
         KEY,
         pa.field("_value", pa.binary()),
         pa.field("_reason", pa.string()),
+        TOPIC_ID,
     ]
 )
 GONE = pa.schema(
     [
-        ("_topic", pa.string()),
-        ("_topic_id", pa.string()),
-        ("_partition", pa.int32()),
-        ("first", pa.int64()),
-        ("until", pa.int64()),
-        ("reason", pa.string()),
-        ("at", pa.timestamp("us", "UTC")),
+        pa.field("_topic", pa.string()),
+        TOPIC_ID,
+        pa.field("_partition", pa.int32()),
+        pa.field("first", pa.int64()),
+        pa.field("until", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("at", pa.timestamp("us", "UTC")),
     ]
 )
 """Offsets that Kafka deleted before they were read; `until` null: to the log's unknown end."""

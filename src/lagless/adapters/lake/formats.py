@@ -111,10 +111,14 @@ def rows(judged: DataFrame, form: Format) -> DataFrame:
     return good.select(*_always(), F.col("key").alias("_key"), value, headers)
 
 
-def rejects(judged: DataFrame) -> DataFrame:
+def rejects(judged: DataFrame, topic_id: str) -> DataFrame:
     """Take the records that are none, as rows of the table of rejects."""
     return judged.where(F.col("_reason").isNotNull()).select(
-        *_always(), F.col("key").alias("_key"), F.col("value").alias("_value"), "_reason"
+        *_always(),
+        F.col("key").alias("_key"),
+        F.col("value").alias("_value"),
+        "_reason",
+        F.lit(topic_id).alias("_topic_id"),
     )
 
 

@@ -2,20 +2,19 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
-from lagless.adapters.lake import columns, formats, schemas, transforms, writing
+from lagless.adapters.lake import columns, formats, rejects, schemas, transforms, writing
 from lagless.adapters.lake.sessions import first_line
 from lagless.adapters.lake.statistics import File
-from lagless.adapters.lake.table import Table
+from lagless.adapters.lake.work import Place, Work
 from lagless.errors import TooMuch, TryAgain
-from lagless.ports import Intake, Span, Topic
+from lagless.ports import Intake
 from lagless.settings import TopicSettings
 
 FILE_OFFSETS = 500_000
@@ -23,33 +22,6 @@ FILE_OFFSETS = 500_000
 
 MANY_OFFSETS = 25_000
 """Offsets above which all cores parse; below, to hand rows over takes longer than it saves."""
-
-
-@dataclass(slots=True)
-class Place:
-    """What belongs to one topic."""
-
-    table: Table
-    rejected: Table
-    settings: TopicSettings
-    transform: transforms.Transform | None
-    form: formats.Format | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One cycle's work on one topic."""
-
-    topic: Topic
-    spans: Mapping[int, Span]
-    generations: Mapping[int, int]
-    check: Callable[[], None]
-
-    @property
-    def offsets(self) -> int:
-        """Count the offsets of all spans."""
-        return sum(map(len, self.spans.values()))
 
 
 def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) -> Intake:
@@ -72,7 +44,8 @@ def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) ->
             place.form = None
             place.table.discard(files)
             return Intake(landed=False, seconds=place.seconds)
-        reject(place, work, formats.rejects(judged), counts["rejected"])
+        bad = formats.rejects(judged, work.topic.id)
+        rejects.add(place.rejected, work, bad, counts["rejected"])
         for file in files:
             columns.fit(place.table, file.schema, place.settings.evolve)
     except BaseException:
@@ -103,36 +76,6 @@ def commit(place: Place, work: Work, files: list[File], counts: Mapping[str, Any
     )
 
 
-def reject(place: Place, work: Work, rejects: DataFrame, expected: int) -> None:
-    """Add rejects to their table, before the main one moves on, and only those it lacks."""
-    if not expected:
-        return
-    table = place.rejected
-    known = table.look(work.spans)
-    behind = {p: at.offset for p, at in known.items() if at.offset > work.spans[p].first}
-    for partition, offset in behind.items():
-        rejects = rejects.where((F.col("_partition") != partition) | (F.col("_offset") >= offset))
-    table.path.mkdir(parents=True, exist_ok=True)
-    files = writing.write(rejects, table.path)
-    found = sum(file.rows for file in files)
-    if not behind and found != expected:
-        table.discard(files)
-        raise TryAgain(
-            f"topic {work.topic.name}: {expected} rejects were counted and {found} found"
-        )
-    if not files:
-        return
-    landed = table.commit(
-        files,
-        {p: at.offset for p, at in known.items()},
-        {p: max(known[p].offset, span.until) for p, span in work.spans.items()},
-        {p: at.owner for p, at in known.items()},
-        work.check,
-    )
-    if not landed:
-        raise TryAgain(f"{table.path}: another consumer has just added rejects")
-
-
 def _find(
     place: Place, work: Work, form: formats.Format, judged: DataFrame, error: PySparkException
 ) -> Intake:
@@ -151,7 +94,7 @@ def _find(
     reason = F.lit(f"transform: {first_line(raised)}")
     every = judged.withColumn("_reason", F.coalesce("_reason", reason))
     rejected = judged.count()
-    reject(place, work, formats.rejects(every), rejected)
+    rejects.add(place.rejected, work, formats.rejects(every, work.topic.id), rejected)
     return commit(place, work, [], {"rejected": rejected, "records": rejected, "bytes": 0})
 
 

@@ -17,14 +17,15 @@ from lagless.adapters.lake import (
     identities,
     ingestion,
     reading,
+    rejects,
     schemas,
     transforms,
     writing,
 )
 from lagless.adapters.lake.handle import TROUBLES
-from lagless.adapters.lake.ingestion import Place, Work
 from lagless.adapters.lake.sessions import Sessions, first_line
 from lagless.adapters.lake.table import Table
+from lagless.adapters.lake.work import Place, Work
 from lagless.errors import Away, GiveUp, LaglessError, TryAgain
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings
@@ -56,9 +57,9 @@ class Lake:
     ) -> Mapping[int, int]:
         """Take partitions over; see ports.Tables."""
         with _waiting(self._path(topic)):
-            table = self._place(topic).table
-            self._name_former(table, partitions)
-            return table.claim(partitions, generation, first, earliest)
+            place = self._place(topic)
+            self._name_former(place, partitions)
+            return place.table.claim(partitions, generation, first, earliest)
 
     def look(self, topic: Topic, partitions: Collection[int]) -> Mapping[int, Position]:
         """Give the positions as they are now."""
@@ -102,12 +103,16 @@ class Lake:
         """Name spans that Kafka deleted before they were read, and go on behind them."""
         with _waiting(self._path(topic)):
             group, path = self._settings.group, self._path(topic, "_gone")
-            table = self._place(topic).table
+            place = self._place(topic)
             # Who slept since the last look may find gone what its successor has read.
-            table.check(spans, {p: generations[p] for p in spans})
+            place.table.check(spans, {p: generations[p] for p in spans})
+            rejects.pass_by(place.rejected, spans)
+            kept = rejects.kept(place.rejected, topic.id, spans)
             for p, span in spans.items():
-                gone.name(path, group, topic, p, span.first, span.until, "retention")
-            table.commit(
+                gone.name(
+                    path, group, topic, p, span.first, span.until, "retention", kept.get(p, ())
+                )
+            place.table.commit(
                 (),
                 {p: span.first for p, span in spans.items()},
                 {p: span.until for p, span in spans.items()},
@@ -186,16 +191,23 @@ class Lake:
             None if settings.transform is None else transforms.load(settings.transform, topic.name),
         )
 
-    def _name_former(self, table: Table, partitions: Collection[int]) -> None:
+    def _name_former(self, place: Place, partitions: Collection[int]) -> None:
         """Name what was left unread in earlier topics of the same name."""
-        table.update()
-        group, topic = self._settings.group, table.topic
-        if table.version(identities.marker(group, topic.name)) is None:
+        place.table.update()
+        group, topic = self._settings.group, place.table.topic
+        if place.table.version(identities.marker(group, topic.name)) is None:
             return
-        new = [p for p in partitions if table.version(identities.place(group, topic, p)) is None]
+        new = [
+            p for p in partitions if place.table.version(identities.place(group, topic, p)) is None
+        ]
         if not new:
             return
-        for one in table.close_former(new):
+        former = place.table.close_former(new)
+        if former and place.rejected.exists():
+            place.rejected.close_former(new)
+        for one in former:
+            left = {one.partition: Span(one.offset, gone.FOREVER)}
+            kept = rejects.kept(place.rejected, one.topic_id, left)
             gone.name(
                 self._path(topic, "_gone"),
                 group,
@@ -204,6 +216,7 @@ class Lake:
                 one.offset,
                 None,
                 "deleted",
+                kept.get(one.partition, ()),
             )
 
     # ------------------------------------------------------------------ one cycle

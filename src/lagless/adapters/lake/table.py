@@ -85,6 +85,19 @@ class Table(Handle):
         self._insist(versions)
         return found
 
+    def advance(self, until: Mapping[int, int]) -> None:
+        """Move partitions on to these offsets, without files, unless they are there already.
+
+        Their ids are touched, so that a commit in flight for what was passed is refused.
+        """
+
+        def versions() -> dict[str, int]:
+            found = self.positions(until)
+            after = {p: Position(max(at.offset, until[p]), at.owner) for p, at in found.items()}
+            return self._named(after)
+
+        self._insist(versions)
+
     def _insist(self, versions: Callable[[], Mapping[str, int]]) -> None:
         """Commit ids without files, on what the table says by then, until it is accepted."""
         trouble: Exception | None = None
