@@ -108,6 +108,11 @@ def test_sparks_delta_and_pyarrow_read_the_same_rows(
     )
     assert read == [tuple(row[n] for n in names[:5]) for row in one.rows()]
     assert len(read) == 6
+    # Columns without statistics: nobody may skip a file because of them.
+    dataset = DeltaTable(str(one.path)).to_pyarrow_dataset()
+    for column, value in (("a", 1), ("b", "ü1")):
+        assert frame.where(frame[column] == value).count() == 1
+        assert dataset.to_table(filter=ds.field(column) == value).num_rows == 1
     stamps = [row["_timestamp"] for row in one.rows()]
     for moment in (min(stamps), max(stamps)):
         text = moment.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from lagless.adapters.lake import logs
+from lagless.adapters.lake import logs, statistics
 from lagless.adapters.lake.statistics import File
 from lagless.errors import TryAgain
 
@@ -55,6 +55,7 @@ class Handle:
     def _create(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         seconds = round(self._retention * 3600)
+        ranged = [name for name in statistics.COLUMNS if name in self._columns.names]
         try:
             DeltaTable.create(
                 str(self.path),
@@ -62,6 +63,8 @@ class Handle:
                 mode="error",
                 # Never delta.setTransactionRetentionDuration: offsets would vanish.
                 configuration={
+                    # Unsaid, delta-rs takes a column without a range for one that holds nothing.
+                    "delta.dataSkippingStatsColumns": ",".join(ranged),
                     "delta.logRetentionDuration": f"interval {seconds} seconds",
                     "delta.enableExpiredLogCleanup": "true",
                 },
