@@ -68,6 +68,10 @@ class ConnectServer:
         """The server's process."""
         return self._running().pid
 
+    @property
+    def _is_local(self) -> bool:
+        return self._master.startswith("local")
+
     def start(self) -> Self:
         """Start the server and return when it answers; started again, it keeps its port."""
         if self._process is not None:
@@ -76,12 +80,14 @@ class ConnectServer:
             raise GiveUp(f"port {self._port} is in use on this machine: choose another one")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._port = self._port or ports.free()[0]
+        parts = jars.spark_jars()
         conf = {
-            **tuning.at_start(self.folder, jars.spark_jars()),
+            **tuning.at_start(self.folder, parts),
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.folder}",
+            **(tuning.on_this_machine(self.folder, parts) if self._is_local else {}),
             "spark.driver.memory": self._memory,
             "spark.driver.host": ports.HOST,
             "spark.driver.bindAddress": ports.HOST,
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.folder}",
             "spark.connect.grpc.binding.address": self._host,
             "spark.connect.grpc.binding.port": str(self._port),
             # A consumer may be quiet for hours, and must find its session again.

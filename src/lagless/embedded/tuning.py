@@ -28,6 +28,8 @@ def at_start(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
         # At the default level every call of a client leaves several lines.
         "spark.log.level": "WARN",
         "spark.driver.memory": "2g",
+        # Each session compiles its own: with the default of 100, eight of them push each other out.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -35,4 +37,17 @@ def at_start(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
         # Else Python workers are whatever python3 the path has.
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+def on_this_machine(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
+    """Return what a server is told whose files and executors are on this machine alone."""
+    files = [str(jar) for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")]
+    return {
+        # It is needed before Spark looks at spark.jars.
+        "spark.driver.extraClassPath": ":".join(files),
+        # Hadoop's own starts the program chmod some ten times in a cycle: a fifth of its time.
+        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem",
+        # On few cores a collector that works beside the program takes from it.
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} -XX:+UseParallelGC",
     }

@@ -28,8 +28,7 @@ def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) ->
     """Write the good records, add the rejects to their table, and commit."""
     began = time.perf_counter()
     observation = Observation()
-    sized = _sized(judged, form)
-    rows = formats.rows(sized.observe(observation, *_counts(form, place.settings)), form)
+    rows = observed(judged, form, place.settings, observation)
     transformed = transforms.apply(place.transform, place.settings.transform, rows)
     number = max(1, math.ceil(work.offsets / FILE_OFFSETS))
     try:
@@ -52,6 +51,16 @@ def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) ->
         place.table.discard(files)
         raise
     return commit(place, work, files, counts)
+
+
+def observed(
+    judged: DataFrame, form: formats.Format, settings: TopicSettings, observation: Observation
+) -> DataFrame:
+    """Give the rows of the table, and count every record while they are read.
+
+    The counting also keeps the filter above the parser: below it, Spark would parse twice.
+    """
+    return formats.rows(_sized(judged, form).observe(observation, *_counts(form, settings)), form)
 
 
 def commit(place: Place, work: Work, files: list[File], counts: Mapping[str, Any]) -> Intake:

@@ -9,6 +9,12 @@ from lagless.ports import Span, Topic
 
 POLL = 20_000
 """Milliseconds that Spark waits for records before it gives up: below every deadline."""
+SWIFT = {
+    # The defaults, 64 kB and 500, make a task wait for the network again and again.
+    "kafka.receive.buffer.bytes": "-1",
+    "kafka.max.poll.records": "5000",
+}
+"""What Spark's own Kafka consumers are told, unless the settings say otherwise."""
 
 
 def read(
@@ -22,6 +28,7 @@ def read(
 ) -> DataFrame:
     """Give the records of these spans as a frame; nothing is read yet."""
     options = {
+        **SWIFT,
         **kafka,
         "assign": json.dumps({topic.name: sorted(spans)}),
         "startingOffsets": _offsets(topic, {p: span.first for p, span in spans.items()}),
