@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lagless.consumer import machine as consumer
-from lagless.controller import facts, machine, membership, migration, provisioning
+from lagless.controller import facts, machine, membership, migration, provisioning, turns
 from lagless.simulation import world_lake
 from lagless.simulation.world_provisioner import Violation
 from tests.controller import histories
@@ -38,13 +38,13 @@ def _other_incarnations_count(state: consumer.State, order: Any) -> bool:
     return bool(order.consumer == state.consumer and order.generation >= state.highest)
 
 
-def _no_generation(state: facts.State, policy: facts.Policy) -> machine.Turn:
+def _no_generation(state: facts.State, policy: facts.Policy) -> turns.Turn:
     turn = _reassign(state, policy)
     same = replace(turn.state, generation=state.generation)
     return replace(turn, state=same)
 
 
-_reassign = machine._reassign
+_reassign = turns.repack
 
 
 _why_lost = membership.why_lost
@@ -89,7 +89,7 @@ GUARDS = (
     Guard(
         "nothing moves before all have reported",
         "machine 9",
-        ((machine, "has_reported", lambda member, state: True),),
+        ((turns, "has_reported", lambda member, state: True),),
     ),
     Guard(
         "a change of mind is a new generation",
@@ -163,15 +163,15 @@ def without(guard: Guard) -> Iterator[None]:
     kept = [(place, name, getattr(place, name)) for place, name, _ in guard.patches]
     for place, name, instead in guard.patches:
         setattr(place, name, instead)
-    phases = dict(machine._PHASES)
+    phases = dict(turns.PHASES)
     if not guard.patches:
-        machine._PHASES[facts.Phase.REASSIGN] = _no_generation
+        turns.PHASES[facts.Phase.REASSIGN] = _no_generation
     try:
         yield
     finally:
         for place, name, before in kept:
             setattr(place, name, before)
-        machine._PHASES.update(phases)
+        turns.PHASES.update(phases)
 
 
 def _seeds(guard: Guard, count: int) -> Iterator[int]:

@@ -23,33 +23,13 @@ Rules
 15. Consumers are deleted only when they hold nothing and have no open order, or are over.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lagless import messages
-from lagless.controller import (
-    facts,
-    membership,
-    migration,
-    provisioning,
-    reassign,
-    sentinel,
-    wording,
-)
-from lagless.controller.events import (
-    Deaf,
-    Event,
-    Instruction,
-    Listed,
-    Mail,
-    Measured,
-    NotCreated,
-    Persist,
-    Provisioned,
-)
+from lagless.controller import facts, learning, membership, provisioning, turns, wording
+from lagless.controller.events import Deaf, Event, Instruction, Mail, Persist, Provisioned
 from lagless.controller.facts import Phase, Policy, State
 from lagless.errors import GiveUp
-from lagless.model import Consumer, TopicPartition
 
 STRIDE = 1000
 """Generations to go past what consumers know when the own state was lost."""
@@ -77,16 +57,6 @@ TRANSITIONS: dict[tuple[Phase, str], Phase] = {
 """The paper's figure "Controller State Machine"; the diagram in the docs is made from this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What a phase decided: a cause to leave it for, or None to stay."""
-
-    state: State
-    out: list[Instruction]
-    cause: str | None = None
-    reason: str = ""
-
-
 def begin(persisted: messages.ControllerState | None, at: float) -> State:
     """Begin with what was persisted, in Synchronize."""
     return facts.begin(persisted, at)
@@ -96,7 +66,7 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instru
     """Take one event in; give the next state, and the instructions that follow from it."""
     before = state
     state = _pass_time(state, event, policy)
-    state = _learn(state, event, policy)
+    state = learning.learn(state, event, policy)
     if isinstance(event, Mail) and _is_quiet(before, state):
         return state, []
     state, out = _judge(state, policy, len(before.lost))
@@ -126,61 +96,6 @@ def is_break(state: State, event: Event, policy: Policy) -> bool:
     return isinstance(event, Deaf) or event.at - state.at > policy.max_gap
 
 
-def _learn(state: State, event: Event, policy: Policy) -> State:
-    if isinstance(event, Mail):
-        return membership.hear(state, event.messages)
-    if isinstance(event, Measured):
-        return _measured(state, event)
-    if isinstance(event, Listed):
-        known = state.partitions or {}
-        names = [TopicPartition(*pair) for pair in event.partitions]
-        if known.keys() == set(names):
-            return state if state.partitions is not None else replace(state, partitions={})
-        return replace(state, partitions={p: known.get(p, state.at) for p in names})
-    if isinstance(event, Provisioned):
-        return membership.listed(state, event.instances)
-    if isinstance(event, NotCreated):
-        return _not_created(state, event, policy)
-    return state
-
-
-def _measured(state: State, event: Measured) -> State:
-    fresh = messages.flatten(event.speeds.speeds)
-    stale = frozenset(TopicPartition(*pair) for pair in event.speeds.stale)
-    existing = state.partitions if state.partitions is not None else state.speeds
-    known = {p: s for p, s in state.speeds.items() if p in existing}
-    return replace(
-        state,
-        speeds={**known, **fresh},
-        stale=stale | (known.keys() - fresh.keys()),
-        measured_at=min(state.at, event.speeds.at),
-    )
-
-
-def _not_created(state: State, event: NotCreated, policy: Policy) -> State:
-    instances = state.instances or {}
-    for n, trouble in event.troubles.items():
-        going = n in instances and instances[n].phase == "deleting"
-        if n in state.team and n not in state.members and not going:
-            state = _fail(state, n, f"consumer {n} could not be started: {trouble}", policy)
-    return state
-
-
-def _fail(state: State, consumer: Consumer, reason: str, policy: Policy) -> State:
-    """Give up on a consumer that did not become ready, and wait longer each time."""
-    if consumer in state.members:
-        state = membership.end(state, consumer)
-    pause = min(policy.backoff, 2.0 ** min(state.failures, 20))
-    return replace(
-        state,
-        team=state.team - {consumer},
-        requests={n: r for n, r in state.requests.items() if n != consumer},
-        lost=(*state.lost, reason),
-        failures=state.failures + 1,
-        no_creation_until=state.at + pause,
-    )
-
-
 def _is_quiet(before: State, after: State) -> bool:
     """Say whether mail brought signs of life only, so that there is nothing to decide."""
     if after.contradiction or after.retired or before.members.keys() != after.members.keys():
@@ -201,7 +116,7 @@ def _judge(state: State, policy: Policy, known: int) -> tuple[State, list[Instru
     for n, request in list(state.requests.items()):
         reason = membership.why_not_ready(state, n, request, policy)
         if reason and state.phase is not Phase.SYNCHRONIZE:
-            state = _fail(state, n, f"consumer {n} did not start: {reason}", policy)
+            state = learning.fail(state, n, f"consumer {n} did not start: {reason}", policy)
     return state, [wording.say(state, policy, "lost", reason) for reason in state.lost[known:]]
 
 
@@ -223,9 +138,9 @@ def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
     rested = False
     while not rested:
         if state.contradiction:
-            turn = Turn(state, [], CONTRADICTION, state.contradiction)
+            turn = turns.Turn(state, [], CONTRADICTION, state.contradiction)
         else:
-            turn = _PHASES[state.phase](state, policy)
+            turn = turns.PHASES[state.phase](state, policy)
         state = turn.state
         out += turn.out
         if turn.cause is None:
@@ -264,116 +179,3 @@ def move(state: State, cause: str) -> State:
             n: replace(m, asked={}, reported_at=float("-inf")) for n, m in state.members.items()
         },
     )
-
-
-def _synchronize(state: State, policy: Policy) -> Turn:
-    if is_synchronized(state, policy):
-        holder = sentinel.holders(state)
-        coming = {p: n for p, n in state.target.items() if n in state.team}
-        state = replace(
-            state,
-            target={**coming, **holder},
-            team=state.team | set(holder.values()),
-            knew_nothing=False,
-        )
-        return Turn(state, [], "all have reported or are lost")
-    out: list[Instruction] = []
-    members = dict(state.members)
-    for n, member in state.members.items():
-        due = state.at - member.reported_at >= policy.repeat
-        if not has_reported(member, state) and due:
-            members[n] = replace(member, reported_at=state.at)
-            out.append(wording.order(state, policy, "report", n, member.incarnation))
-    return Turn(replace(state, members=members) if out else state, out)
-
-
-def has_reported(member: facts.Member, state: State) -> bool:
-    """Say whether a member has answered this Synchronize (rule 9).
-
-    Who is still starting takes no orders yet, and was never given any: orders wait for "ready".
-    """
-    return member.highest >= state.fence or membership.is_starting(member, state)
-
-
-def is_synchronized(state: State, policy: Policy) -> bool:
-    """Say whether the truth about every consumer that may hold something is known."""
-    if state.partitions is None or not all(has_reported(m, state) for m in state.members.values()):
-        return False
-    waited = state.at - state.hearing_since > policy.lost_after
-    if state.instances is None:
-        return waited
-    strangers = state.knew_nothing and state.instances.keys() - state.members.keys()
-    return not strangers or waited
-
-
-def _sentinel(state: State, policy: Policy) -> Turn:
-    found = sentinel.exits(state, policy)
-    if not found:
-        return Turn(state, [])
-    return Turn(state, [], found[0].condition, "; ".join(exit.reason for exit in found[:3]))
-
-
-def _reassign(state: State, policy: Policy) -> Turn:
-    plan = reassign.plan(state, policy)
-    unchanged = (
-        plan.assignment == state.target and plan.team == state.team and migration.is_settled(state)
-    )
-    out: list[Instruction] = []
-    if plan.warnings and plan.warnings != state.warnings:
-        out += [wording.say(state, policy, "warning", warning) for warning in plan.warnings]
-    state = replace(
-        state,
-        lost=(),
-        warnings=plan.warnings,
-        reassigned_at=state.at,
-        packed_capacity=plan.capacity,
-    )
-    if unchanged:
-        return Turn(state, out, "nothing to change")
-    state = replace(
-        state,
-        generation=state.generation + 1,
-        target=plan.assignment,
-        team=plan.team,
-        backlog={p: b for p, b in state.backlog.items() if p not in plan.previous},
-        first_order_at=None,
-    )
-    out.append(
-        wording.say(
-            state,
-            policy,
-            "assignment",
-            wording.summary(plan, policy),
-            **wording.details(plan, policy),
-        )
-    )
-    return Turn(state, out, "a new assignment")
-
-
-def _management(state: State, policy: Policy) -> Turn:
-    if state.lost:
-        return Turn(state, [], "a consumer is lost", "; ".join(state.lost[:3]))
-    if state.at - state.reassigned_at >= policy.breath and sentinel.may_try(state):
-        existing = state.partitions or {}
-        if any(p not in existing for p in state.target):
-            return Turn(state, [], "partitions went")
-        if any(p not in state.target and sentinel.may_place(state, policy, p) for p in existing):
-            return Turn(state, [], "partitions appeared")
-    if migration.is_settled(state):
-        out: list[Instruction] = []
-        if state.first_order_at is not None:
-            seconds = state.at - state.first_order_at
-            out = [wording.say(state, policy, "timing", "last receipt", dt4=seconds)]
-        return Turn(replace(state, first_order_at=None), out, "everyone holds what it should")
-    state, orders = migration.orders(state, policy)
-    if orders and state.first_order_at is None:
-        state = replace(state, first_order_at=state.at)
-    return Turn(state, list(orders))
-
-
-_PHASES: dict[Phase, Callable[[State, Policy], Turn]] = {
-    Phase.SYNCHRONIZE: _synchronize,
-    Phase.SENTINEL: _sentinel,
-    Phase.REASSIGN: _reassign,
-    Phase.MANAGEMENT: _management,
-}
