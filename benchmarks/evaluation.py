@@ -192,12 +192,17 @@ def main() -> None:
         "loop": lambda _: loop(),
     }
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=[*parts], choices=[*parts, []])
+    parser.add_argument(
+        "parts", nargs="*", metavar="{grid,large,loop}", help="all if none is named"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="turns of the warm grids")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    unknown = [part for part in given.parts if part not in parts]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]}: choose from {', '.join(parts)}")
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
-    for part in given.parts:
+    for part in given.parts or parts:
         found[part] = parts[part](given)
         print(part)
         for name, value in found[part].items():

@@ -15,10 +15,11 @@ def live(out: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "lagless", "evaluate", "live", "--out", str(out), *words]
     # Pods take minutes: here consumers are processes, also where there is a cluster.
     here = {name: value for name, value in os.environ.items() if name != "LAGLESS_TEST_KUBECONFIG"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, env=here)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200, env=here)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_steps_and_responses_are_measured(tmp_path: Path) -> None:
