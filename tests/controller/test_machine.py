@@ -184,6 +184,16 @@ def test_an_incarnation_that_is_over_is_told_to_end() -> None:
     assert 2 not in state.members
 
 
+def test_who_is_over_and_knows_a_later_generation_is_told_to_end_under_a_later_one() -> None:
+    state, _ = tell(settled(), running(4, 1))
+    state, given = tell(state, beat(5, 2, (("t", 1, 900),), 900, 1))
+    assert state.generation > 900
+    retired = [one for one in given if isinstance(one, Order) and one.kind == "retire"]
+    assert [one.generation for one in retired] == [state.generation]
+    _, given = tell(state, beat(6, 2, (("t", 1, 900),), 900, 2))
+    assert not [one for one in given if isinstance(one, Decision) and one.decision == "phase"]
+
+
 def test_a_restart_asks_for_reports_and_moves_nothing_before_they_are_there() -> None:
     kept = ControllerState(
         group="g", generation=7, members={1: "b1.1", 2: "b2.1"}, team=(1, 2), at=0

@@ -60,6 +60,12 @@ def test_a_group_survives_storms(seed: int) -> None:
     assert world.unsettled() == ""
 
 
+@pytest.mark.parametrize("seed", [9002872])
+def test_a_group_survives_what_once_went_wrong(seed: int) -> None:
+    world = histories.run(histories.draw(seed))
+    assert world.unsettled() == ""
+
+
 def test_a_history_runs_the_same_way_twice() -> None:
     history = histories.draw(4)
     first, second = histories.run(history), histories.run(history)

@@ -130,6 +130,8 @@ class State:
     hearing_since: float
     """Since when the mailbox is heard without a break: nobody was silent for longer."""
     synchronizing_since: float
+    known: int = 0
+    """The highest generation that any consumer has spoken of, whoever it is by now."""
     knew_nothing: bool = False
     """Nothing was persisted, so that strangers may hold something."""
     members: Mapping[Consumer, Member] = field(default_factory=dict)

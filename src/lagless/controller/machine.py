@@ -165,7 +165,7 @@ def move(state: State, cause: str) -> State:
         )
     if phase is not Phase.SYNCHRONIZE:
         return replace(state, phase=phase)
-    highest = max([state.generation, *(m.highest for m in state.members.values())])
+    highest = max(state.generation, state.known)
     # What was lost with the state may have been ahead of what consumers have heard of.
     generation = highest + (STRIDE if state.knew_nothing else 1)
     return replace(

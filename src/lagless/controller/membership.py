@@ -18,10 +18,16 @@ def hear(state: State, mail: Iterable[Receipt | Heartbeat]) -> State:
     members = dict(state.members)
     retired = dict(state.retired)
     contradictions = [state.contradiction] if state.contradiction else []
+    known = state.known
     for message in mail:
+        known = max(known, message.highest)
         member = members.get(message.consumer)
         if is_over(state, message.incarnation):
             retired[message.incarnation] = message.consumer
+            # It obeys nobody who knows less, not even to end.
+            doubt = ahead(message.consumer, message.highest, state)
+            if doubt:
+                contradictions.append(doubt)
             continue
         if member is None:
             member = Member(message.consumer, message.incarnation, heard_at=state.at)
@@ -33,7 +39,11 @@ def hear(state: State, mail: Iterable[Receipt | Heartbeat]) -> State:
         if doubt:
             contradictions.append(doubt)
     return replace(
-        state, members=members, retired=retired, contradiction="; ".join(contradictions[:3])
+        state,
+        members=members,
+        retired=retired,
+        known=known,
+        contradiction="; ".join(contradictions[:3]),
     )
 
 
@@ -86,8 +96,9 @@ def contradiction(
 ) -> str:
     """Say what a member's word contradicts; "" if nothing (rule 9)."""
     name = f"consumer {member.consumer}"
-    if highest > state.generation:
-        return f"{name} knows generation {highest}, the controller {state.generation}"
+    beyond = ahead(member.consumer, highest, state)
+    if beyond:
+        return beyond
     if state.phase is Phase.SYNCHRONIZE:
         return ""
     for p in held:
@@ -97,6 +108,13 @@ def contradiction(
         if p not in held and p not in member.asked:
             return f"{name} does not hold {p} any more, which nobody ordered"
     return ""
+
+
+def ahead(consumer: Consumer, highest: int, state: State) -> str:
+    """Say that a consumer knows a later generation than the controller; "" if it does not."""
+    if highest <= state.generation:
+        return ""
+    return f"consumer {consumer} knows generation {highest}, the controller {state.generation}"
 
 
 def listed(state: State, instances: Iterable[Instance]) -> State:
