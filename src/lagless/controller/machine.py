@@ -6,7 +6,7 @@ Rules
     what it asks for is seen.
  3. Orders carry the generation. Any change of mind is a new generation, persisted with the orders.
  4. An order names the incarnation that it means. An incarnation that is over is never ordered
-    anything but to end, and nothing that it says counts.
+    anything but to end, and nothing that it says counts but the generation that it knows.
  5. A partition is started only when no other member holds it or has an open order for it.
  6. A start is confirmed by "held under its generation", a stop by "not held" from someone who
     knows its generation: then no older order can undo it.
