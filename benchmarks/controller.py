@@ -192,17 +192,28 @@ def world(partitions: int, consumers: int, seconds: float) -> dict[str, float]:
     large.run(large.at + seconds)
     at_rest = spent / seconds
     spent = 0.0
+    before = {"consumers_before": _alive(large), "megabytes_before": _megabytes()}
     large.grow()
     moved = {p: s * (1.0 if i % 2 else 1.6) for i, (p, s) in enumerate(large.speeds.items())}
     large.speeds = {p: min(s, CAPACITY) for p, s in moved.items()}
     large.run(large.at + 60)
     return {
-        "consumers": len([p for p in large.processes if p.alive]),
+        **before,
+        "consumers": _alive(large),
         "cpu_first_minute": first / 60,
         "cpu_at_rest": at_rest,
         "cpu_minute_of_reassignment": spent / 60,
-        "megabytes_with_the_world": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "megabytes": _megabytes(),
     }
+
+
+def _alive(world: World) -> int:
+    return len([process for process in world.processes if process.alive])
+
+
+def _megabytes() -> float:
+    """Give the most memory that this process has had: the world's and the controller's together."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
