@@ -84,7 +84,7 @@ class ConnectServer:
         conf = {
             **tuning.at_start(self.folder, parts),
             "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.folder}",
-            **(tuning.on_this_machine(self.folder, parts) if self._is_local else {}),
+            **(tuning.on_this_machine(parts) if self._is_local else {}),
             "spark.driver.memory": self._memory,
             "spark.driver.host": ports.HOST,
             "spark.driver.bindAddress": ports.HOST,

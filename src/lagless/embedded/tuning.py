@@ -40,7 +40,7 @@ def at_start(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
     }
 
 
-def on_this_machine(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
+def on_this_machine(jars: Iterable[Path]) -> dict[str, str]:
     """Return what a server is told whose files and executors are on this machine alone."""
     files = [str(jar) for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")]
     return {
@@ -49,5 +49,5 @@ def on_this_machine(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
         # Hadoop's own starts the program chmod some ten times in a cycle: a fifth of its time.
         "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem",
         # On few cores a collector that works beside the program takes from it.
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} -XX:+UseParallelGC",
+        "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
     }
