@@ -60,7 +60,13 @@ class Followed:
     def note(self, made: dict[str, Any]) -> None:
         """Know of an object that was just made, before the watch tells."""
         with self._lock:
-            self._objects.setdefault(made["metadata"]["name"], made)
+            self._keep(made)
+
+    def _keep(self, found: dict[str, Any]) -> None:
+        """Keep an object unless a later one of its name is known: the watch may be behind."""
+        held = self._objects.get(found["metadata"]["name"])
+        if held is None or _version(held) <= _version(found):
+            self._objects[found["metadata"]["name"]] = found
 
     def _follow(self) -> None:
         pause = 0.2
@@ -83,10 +89,17 @@ class Followed:
             pause = min(2 * pause, 5.0)
 
     def _relist(self) -> str:
+        with self._lock:
+            before = dict(self._objects)
         listed = self._list(**self._selection, _request_timeout=calls.TIMEOUT)
         plain = self._plain.sanitize_for_serialization(listed)
         with self._lock:
-            self._objects = {item["metadata"]["name"]: item for item in plain.get("items") or []}
+            # What was made while the answer was on its way may not be in it.
+            self._objects = {
+                name: held for name, held in self._objects.items() if before.get(name) is not held
+            }
+            for item in plain.get("items") or []:
+                self._keep(item)
             self._heard_at, self._refused = time.monotonic(), None
         self._first.set()
         return str(plain["metadata"]["resourceVersion"])
@@ -104,12 +117,17 @@ class Followed:
         )
         for event in events:
             found = self._plain.sanitize_for_serialization(event["object"])
+            name = found["metadata"]["name"]
             with self._lock:
-                if event["type"] == "DELETED":
-                    self._objects.pop(found["metadata"]["name"], None)
-                else:
-                    self._objects[found["metadata"]["name"]] = found
+                self._keep(found)
+                if event["type"] == "DELETED" and self._objects[name] is found:
+                    del self._objects[name]
                 self._heard_at = time.monotonic()
         with self._lock:
             self._heard_at = time.monotonic()
         return str(self._stream.resource_version or version)
+
+
+def _version(found: dict[str, Any]) -> int:
+    """Give the version of an object; a later one is larger."""
+    return int(found["metadata"]["resourceVersion"])
