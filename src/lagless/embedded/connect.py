@@ -72,18 +72,28 @@ class ConnectServer:
     def _is_local(self) -> bool:
         return self._master.startswith("local")
 
+    @property
+    def _scratch(self) -> Path:
+        """Where the JVM has its temporary files: a server that is killed leaves them."""
+        return self.folder / "tmp"
+
+    def _sweep(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
     def start(self) -> Self:
         """Start the server and return when it answers; started again, it keeps its port."""
         if self._process is not None:
             raise WrongInput("this Connect server runs already: stop it before starting it again")
         if self._port is not None and not ports.is_free(self._port):
             raise GiveUp(f"port {self._port} is in use on this machine: choose another one")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
+        self._scratch.mkdir(parents=True)
         self._port = self._port or ports.free()[0]
         parts = jars.spark_jars()
         conf = {
             **tuning.at_start(self.folder, parts),
-            "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.folder}",
+            "spark.driver.extraJavaOptions": f'"-Dderby.system.home={self.folder}" '
+            f'"-Djava.io.tmpdir={self._scratch}"',
             **(tuning.on_this_machine(parts) if self._is_local else {}),
             "spark.driver.memory": self._memory,
             "spark.driver.host": ports.HOST,
@@ -125,6 +135,7 @@ class ConnectServer:
         process, self._process = self._process, None
         if process is not None:
             lifetimes.end(process)
+            self._sweep()
 
     def wait(self) -> int:
         """Wait until the server ends by itself, and return its exit status."""
