@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lagless.errors import WrongInput
-from lagless.evaluation import cells, experiments
+from lagless.evaluation import cells, experiments, sessions
 from lagless.simulation import replay
 
 SETTING = cells.Setting(measurements=12)
@@ -69,3 +69,14 @@ def test_lists_are_split() -> None:
     assert experiments.starts("zero, random,zero") == ["zero", "random"]
     with pytest.raises(WrongInput, match="--starts takes random, zero, half, full"):
         experiments.starts("late")
+
+
+@pytest.mark.parametrize("word", ["spark.executor.cores", "executor.cores=2", "=2", ""])
+def test_what_spark_is_told_has_a_key_of_sparks_and_a_value(word: str) -> None:
+    with pytest.raises(WrongInput, match=r"--conf takes spark\.KEY=VALUE"):
+        sessions.settings([word])
+
+
+def test_a_value_may_have_an_equals_sign_or_nothing() -> None:
+    told = sessions.settings(["spark.a=-Dx=1", "spark.b="])
+    assert told == {"spark.a": "-Dx=1", "spark.b": ""}

@@ -122,15 +122,20 @@ def test_rows_of_other_settings_are_not_mixed(spark: "SparkSession", tmp_path: P
         grid.run(spark, WANTED[:2], cells.Setting(measurements=7), tmp_path)
 
 
-def evaluate(master: str, out: Path) -> dict[str, Any]:
+def evaluate(master: str, out: Path, *conf: str, **environment: str) -> dict[str, Any]:
     """Run the command as a user does; a JVM of its own must not stay in the tests' process."""
     command = [str(Path(sys.executable).parent / "lagless"), "evaluate", "paper", "--json"]
     small = ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
     more = ["--seeds=2", "--algorithms=ezzeddine", f"--master={master}", f"--out={out}"]
+    more += [f"--conf={word}" for word in conf]
     # A Connect session in this process leaves variables that would turn a child's into one too.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     done = subprocess.run(
-        [*command, *small, *more], capture_output=True, text=True, timeout=900, env=clean
+        [*command, *small, *more],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=clean | environment,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -136,6 +136,10 @@ def paper(
     master: Annotated[
         str, typer.Option(help="Spark: local[n], spark://…, k8s://… or sc://…")
     ] = "local[*]",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="What else Spark is told; as often as needed."),
+    ] = None,
     json: output.Json = False,
 ) -> None:
     """Run every experiment of the paper on Spark; what was interrupted goes on where it stopped."""
@@ -153,7 +157,8 @@ def paper(
         clamp=clamp.value,
         algorithms=tuple(dict.fromkeys((*experiments.PAPER, *more))),
     )
-    with progress.bars() as told, sessions.opened(master, plan.algorithms) as spark:
+    opened = sessions.opened(master, plan.algorithms, sessions.settings(conf or ()))
+    with progress.bars() as told, opened as spark:
         outcome = experiment.run(spark, plan, out, told)
     output.show(
         {**asdict(outcome), "report": str(outcome.report)},

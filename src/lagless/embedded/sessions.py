@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lagless import extras
-from lagless.embedded import distribution, java, tuning
+from lagless.embedded import distribution, java, ports, tuning
 from lagless.embedded import jars as parts
 from lagless.errors import WrongSettings
 
@@ -35,6 +35,11 @@ def session(
     return spark
 
 
+def is_here(url: str) -> bool:
+    """Say whether all of a Spark is on this machine; an API server that is says nothing of pods."""
+    return url.startswith(("local", f"spark://{ports.HOST}"))
+
+
 def _open(url: str, conf: Mapping[str, str], jars: Iterable[Path] | None) -> "SparkSession":
     """Open the session: the one place where the ways to run Spark differ."""
     from pyspark.errors import PySparkException
@@ -56,8 +61,8 @@ def _open(url: str, conf: Mapping[str, str], jars: Iterable[Path] | None) -> "Sp
     folder = Path(tempfile.mkdtemp(prefix="lagless-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     start = tuning.at_start(folder, parts.spark_jars() if jars is None else jars)
-    if url.startswith("local") or "//127.0.0.1" in url:
-        start |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if is_here(url):
+        start |= {"spark.driver.host": ports.HOST, "spark.driver.bindAddress": ports.HOST}
     builder = SparkSession.builder.master(url)
     for key, value in {**start, **conf}.items():
         builder = builder.config(key, value)

@@ -2,6 +2,6 @@
 
 from lagless.embedded.cluster import Cluster
 from lagless.embedded.connect import ConnectServer
-from lagless.embedded.sessions import session
+from lagless.embedded.sessions import is_here, session
 
-__all__ = ["Cluster", "ConnectServer", "session"]
+__all__ = ["Cluster", "ConnectServer", "is_here", "session"]

@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from lagless import packing
 from lagless.embedded import spark as embedded
+from lagless.errors import WrongInput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,25 +27,38 @@ PLAIN = {
 
 
 @contextmanager
-def opened(master: str, algorithms: Sequence[str] = ()) -> "Iterator[SparkSession]":
-    """Open a session on any master and stop it at the end.
+def opened(
+    master: str, algorithms: Sequence[str] = (), conf: Mapping[str, str] | None = None
+) -> "Iterator[SparkSession]":
+    """Open a session on any master and stop it at the end; `conf` is what else Spark is told.
 
     While Spark starts, the algorithms are compiled here, so that its workers find them on disk.
     """
     compiling = threading.Thread(target=_compile, args=(tuple(algorithms),), daemon=True)
     compiling.start()
     if master.startswith("sc://"):
-        session = embedded.session(master)
+        session = embedded.session(master, conf)
     else:
-        if master.startswith("local") or "//127.0.0.1" in master:
+        if embedded.is_here(master):
             # Else Spark's workers are whatever python3 the path has.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        session = embedded.session(master, PLAIN, jars=())
+        session = embedded.session(master, {**PLAIN, **(conf or {})}, jars=())
     try:
         compiling.join()
         yield session
     finally:
         session.stop()
+
+
+def settings(words: Iterable[str]) -> dict[str, str]:
+    """Read what Spark is told, "spark.executor.cores=2" say."""
+    found = {}
+    for word in words:
+        key, given, value = word.partition("=")
+        if not given or not key.startswith("spark."):
+            raise WrongInput(f"--conf takes spark.KEY=VALUE, not {word!r}")
+        found[key] = value
+    return found
 
 
 def _compile(algorithms: Sequence[str]) -> None:
