@@ -40,8 +40,8 @@ RATE = 1_000_000.0
 """Bytes/s of a consumer; nothing is written, so any number would do."""
 DEADLINE = 150.0
 """Seconds after which a measurement that is not answered ends the part."""
-PODS = 3
-"""Pods take longer: so many times fewer observations than of processes."""
+PODS = 12 * 60.0
+"""Seconds for pods at most, so that both provisioners together take half an hour."""
 ROOM = 30.0
 """Seconds until a full node has room."""
 
@@ -134,7 +134,7 @@ def run(
             site = Site("processes", here, *here.settle("response", tree(size)))
             _observe(journal, site, size, seed, tell, told)
     if kubeconfig is not None and "kubernetes" not in ended:
-        smaller = replace(size, observations=-(-size.observations // PODS), most=size.most / 2)
+        shorter = replace(size, most=min(size.most, PODS))
         with (
             pods.namespace(kubeconfig) as cluster,
             stand.raised(tell, spark=True, address=cluster.address) as here,
@@ -143,7 +143,7 @@ def run(
             settled = here.settle("response", {**tree(size), "provisioner": provisioner})
             site = Site("kubernetes", here, *settled, cluster)
             cluster.configure(site.config)
-            _observe(journal, site, smaller, seed, tell, told)
+            _observe(journal, site, shorter, seed, tell, told)
     journal.finish(machine=machine.facts())
 
 
