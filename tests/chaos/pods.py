@@ -10,7 +10,6 @@ Faults: `deleted` a pod is deleted; `killed` the process in a pod gets -9; `cont
 and is started again; `api` the API server is stopped for 20 s.
 """
 
-import json
 import os
 import signal
 import time
@@ -24,55 +23,25 @@ from typing import Any
 import numpy as np
 
 from lagless.adapters.kafka.watching import Watcher
-from lagless.embedded import counting, lifetimes, records
+from lagless.embedded import counting, lifetimes
 from lagless.embedded.tally import Counts, Tally
 from lagless.errors import GiveUp, WrongInput
-from lagless.settings import load
+from lagless.settings import Settings
 from tests.chaos import group
+from tests.chaos.run import RECOVERY, SMALL, TOPICS, Run, settle, told
 from tests.kubernetes import hosted
 
 STEADY, BURST = "orders", "clicks"
 FAULTS = ("deleted", "killed", "controller", "api")
 AWAY = 20.0
 """Seconds for which the API server is stopped."""
-SETTINGS = """
-group = "chaos"
-topics = {topics}
-[kafka]
-bootstrap = "{bootstrap}"
-[monitor]
-interval = 1
-window = 5
-[controller]
-iteration = 10
-rebalance = 2
-pause = 3
-catch_up = 30
-max_consumers = 6
-[consumer]
-max_rate = {rate}
-batch_bytes = "1 MB"
-wait_seconds = 1
-[spark]
-url = "{spark}"
-[lake]
-path = "{lake}"
-[provisioner]
-kind = "kubernetes"
-kubeconfig = "{kubeconfig}"
-namespace = "{namespace}"
-image = "{image}"
-config_map = "lagless"
-template = "{template}"
-owner = "{owner}"
-"""
 OWNER = "lagless-controller"
 TURN = 60.0
 """Seconds for which the second topic is written to, and then not."""
 
 
 @dataclass(slots=True)
-class Pods(group.Run):
+class Pods(Run):
     """A fault run whose consumers are pods."""
 
     namespace: str = ""
@@ -89,7 +58,7 @@ class Pods(group.Run):
     def kill(self, kind: str) -> str:
         """Let something fail; give what did."""
         if kind == "controller":
-            return group.Run.kill(self, kind)
+            return Run.kill(self, kind)
         self.await_api()
         if kind == "api":
             self._stop_api()
@@ -137,7 +106,7 @@ class Pods(group.Run):
     def turn_on(self, topic: str, speed: float) -> None:
         """Begin to write to every partition of a topic, or go on."""
         words = ["--bootstrap", self.settings.kafka.bootstrap, "--speed", f"{speed:.0f}"]
-        words += ["--topic", f"{topic}:{group.TOPICS[topic]}"]
+        words += ["--topic", f"{topic}:{TOPICS[topic]}"]
         words += ["--tally", str(self.folder / f"{topic}.tally")]
         self.start(f"load-{topic}", "lagless.embedded.load", *words)
 
@@ -151,7 +120,7 @@ class Pods(group.Run):
     def produced(self) -> Counts:
         """Give how many records each partition got."""
         found: Counts = {}
-        for topic in group.TOPICS:
+        for topic in TOPICS:
             found |= Tally.load(self.folder / f"{topic}.tally").produced
         return found
 
@@ -159,8 +128,8 @@ class Pods(group.Run):
         """Give the largest lag in seconds; None while a partition has no consumer."""
         beats = [beat for beat in self.fresh() if beat.state == "ready"]
         held = {(topic, number) for beat in beats for topic, number, _ in beat.held}
-        topics = [t for t in group.TOPICS if (self.folder / f"{t}.tally").exists()]
-        if not topics or len(held) < sum(group.TOPICS[topic] for topic in topics):
+        topics = [t for t in TOPICS if (self.folder / f"{t}.tally").exists()]
+        if not topics or len(held) < sum(TOPICS[topic] for topic in topics):
             return None
         return max(beat.lag_seconds for beat in beats)
 
@@ -227,7 +196,7 @@ def run_on(
     namespace = f"lagless-chaos-{uuid.uuid4().hex[:8]}"
     _core().create_namespace({"metadata": {"name": namespace}})
     try:
-        settings = load(prepare(stage, folder, namespace, int(5 * speed)), environ={})
+        settings = prepare(stage, folder, namespace, int(5 * speed))
         dice = np.random.default_rng(seed)
         one = Pods(folder, dice, settings, stage.connect, Watcher(settings))
         one.namespace, one.kubeconfig = namespace, stage.kubeconfig
@@ -242,25 +211,30 @@ def run_on(
         _core().delete_namespace(namespace)
 
 
-def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> Path:
+def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> Settings:
     """Write the settings, give them to the pods, and make the Deployment that owns them."""
-    lake, file = folder / "lake", folder / "lagless.toml"
-    text = SETTINGS.format(
-        topics=json.dumps(list(group.TOPICS)),
-        bootstrap=stage.bootstrap,
-        rate=rate,
-        spark=stage.spark,
-        lake=lake,
-        kubeconfig=stage.kubeconfig,
-        namespace=namespace,
-        image=hosted.IMAGE,
-        template=hosted.write_template(folder / "consumer.yaml", lake),
-        owner=OWNER,
-    )
-    for topic in group.TOPICS:
-        text += f'\n[topic.{topic}]\nformat = "json"\nschema = "{records.SCHEMA}"\n'
-    file.write_text(text)
-    hosted.config_map(namespace, file)
+    lake = folder / "lake"
+    tree = {
+        "monitor": {"interval": 1, "window": 5},
+        "controller": {
+            "iteration": 10,
+            "rebalance": 2,
+            "pause": 3,
+            "catch_up": 30,
+            "max_consumers": 6,
+        },
+        "provisioner": {
+            "kind": "kubernetes",
+            "kubeconfig": str(stage.kubeconfig),
+            "namespace": namespace,
+            "image": hosted.IMAGE,
+            "config_map": "lagless",
+            "template": str(hosted.write_template(folder / "consumer.yaml", lake)),
+            "owner": OWNER,
+        },
+    }
+    settings = settle(folder, stage.bootstrap, stage.spark, rate, tree)
+    hosted.config_map(namespace, folder / "lagless.toml")
     labels = {"app": OWNER}
     pod = {"containers": [{"name": "controller", "image": hosted.IMAGE}]}
     _apps().create_namespaced_deployment(
@@ -275,7 +249,7 @@ def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> Pat
             },
         },
     )
-    return file
+    return settings
 
 
 def play(
@@ -296,9 +270,9 @@ def play(
     last = time.monotonic()
     one.turn_off(BURST)
     one.wait(5)
-    small = one.wait(3 * group.RECOVERY, lambda: (one.lag() or 10**9) < group.SMALL)
+    small = one.wait(3 * RECOVERY, lambda: (one.lag() or 10**9) < SMALL)
     recovered = time.monotonic() - last if small else None
-    say(f"lag under {group.SMALL:g} s again after {recovered} s")
+    say(f"lag under {SMALL:g} s again after {recovered} s")
     shrunk = one.wait(120, lambda: one.lag() is not None and one.readers() <= few)
     say(f"back to {one.readers()} consumers: {shrunk}")
     one.turn_off(STEADY)
@@ -308,9 +282,9 @@ def play(
     for role in ("controller", "monitor"):
         lifetimes.end(one.children.pop(role), 10)
     one.remove()
-    count = counting.count(one.folder / "lake", {t: t for t in group.TOPICS}, produced)
+    count = counting.count(one.folder / "lake", {t: t for t in TOPICS}, produced)
     return {
-        **group.told(one, count),
+        **told(one, count),
         "grown": grown,
         "shrunk": shrunk,
         "recovered_seconds": recovered,

@@ -8,18 +8,15 @@ import compileall
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import yaml
 
 import lagless
-from lagless.adapters.kubernetes import manifest
 from lagless.embedded import ports
 from lagless.embedded.broker import Broker
 from lagless.embedded.spark import ConnectServer
@@ -52,55 +49,45 @@ class Stage:
 @contextmanager
 def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     """Run a broker and a warm Connect server that pods reach."""
-    from kubernetes import client, config
-
     # Pods cannot write beside the source: each would compile it anew.
     compileall.compile_dir(Path(lagless.__file__).parent, quiet=2)
-    config.load_kube_config(str(kubeconfig))
-    (node,) = client.CoreV1Api().list_node().items
-    address = next(a.address for a in node.status.addresses if a.type == "InternalIP")
+    where = address(kubeconfig)
     port = ports.free()[0]
     listeners = {
         "listeners": f"PODS://0.0.0.0:{port}",
-        "advertised.listeners": f"PODS://{address}:{port}",
+        "advertised.listeners": f"PODS://{where}:{port}",
         "listener.security.protocol.map": "PODS:PLAINTEXT",
     }
     # Spark is root's here, and the consumers' user has no name: what one writes, the other has to
     # be able to delete. On a user's cluster both are one user.
     conf = {"spark.hadoop.fs.permissions.umask-mode": "000"}
     with Broker(folder / "broker", settings=listeners) as broker:
-        where = broker.listeners["PODS"]
-        server = ConnectServer(folder / "connect", conf=conf, host="0.0.0.0", bootstrap=where)
+        server = ConnectServer(
+            folder / "connect", conf=conf, host="0.0.0.0", bootstrap=broker.listeners["PODS"]
+        )
         before = os.umask(0)
         try:
             server.start()
         finally:
             os.umask(before)
         with server:
-            yield Stage(kubeconfig, broker, server, str(address))
+            yield Stage(kubeconfig, broker, server, where)
 
 
-def template(writable: Path, container: str = manifest.CONTAINER, **changes: Any) -> dict[str, Any]:
-    """Give what is laid over a Deployment: this machine's Python, and a folder to write to."""
-    mounted = [(path, True) for path in pods.read_only()] + [(writable, False)]
-    overlay = {
-        "name": container,
-        "command": [sys.executable, "-m", "lagless"],
-        "volumeMounts": [
-            {"name": _name(path), "mountPath": str(path), "readOnly": fixed}
-            for path, fixed in mounted
-        ],
-        **changes,
-    }
-    volumes = [{"name": _name(path), "hostPath": {"path": str(path)}} for path, _ in mounted]
-    return {"spec": {"template": {"spec": {"containers": [overlay], "volumes": volumes}}}}
+def address(kubeconfig: Path) -> str:
+    """Give the address at which pods reach this machine, which is the cluster's one node."""
+    from kubernetes import client, config
+
+    config.load_kube_config(str(kubeconfig))
+    (node,) = client.CoreV1Api().list_node().items
+    return str(next(a.address for a in node.status.addresses if a.type == "InternalIP"))
 
 
 def write_template(file: Path, writable: Path) -> Path:
     """Write the template to a file, and open the folder to every user."""
     writable.mkdir(parents=True, exist_ok=True)
     writable.chmod(0o777)
-    file.write_text(yaml.safe_dump(template(writable)))
+    file.write_text(yaml.safe_dump(pods.template(writable)))
     return file
 
 
@@ -141,9 +128,3 @@ def kernels(folder: Path) -> Path:
     for path in (folder, target, *target.iterdir()):
         path.chmod(0o777)
     return folder
-
-
-def _name(path: Path) -> str:
-    """Name a folder's volume."""
-    plain = "".join(c if c.isalnum() else "-" for c in str(path).lower())
-    return f"host{plain}"[-60:].strip("-")

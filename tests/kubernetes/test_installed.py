@@ -4,7 +4,6 @@ The tests follow each other on one installation: what a pod may do, how it ends,
 from a controller that is killed, and what is left when lagless is taken off the cluster.
 """
 
-import json
 import shutil
 import subprocess
 import time
@@ -24,6 +23,7 @@ from lagless.adapters.kafka.watching import Watcher
 from lagless.adapters.kubernetes import manifest
 from lagless.embedded import counting, flows, records
 from lagless.embedded.load import Load
+from lagless.live import pods, stand
 from lagless.messages import Heartbeat
 from lagless.settings import Settings, parse
 from tests.kubernetes import hosted
@@ -114,20 +114,6 @@ def settings(stage: hosted.Stage, folder: Path) -> dict[str, Any]:
     }
 
 
-def toml(document: dict[str, Any]) -> str:
-    """Write settings down: TOML takes JSON's texts, numbers and lists as they are."""
-    lines = [f"{k} = {json.dumps(v)}" for k, v in document.items() if not isinstance(v, dict)]
-    for name, section in document.items():
-        if isinstance(section, dict):
-            for key, value in section.items():
-                path = f'{name}."{key}"' if name != "topic" else None
-                if path is not None:
-                    lines.append(f"{path} = {json.dumps(value)}")
-                else:
-                    lines += [f'topic."{key}".{k} = {json.dumps(v)}' for k, v in value.items()]
-    return "\n".join(lines)
-
-
 def manifests(folder: Path) -> str:
     """Render deploy/ without what is outside of the cluster here, with the host's Python in it."""
     kubectl = shutil.which("kubectl")
@@ -139,7 +125,7 @@ def manifests(folder: Path) -> str:
         role = document["metadata"]["name"].removeprefix("lagless-")
         if document["kind"] == "Deployment" and role in ("controller", "monitor"):
             env = [{"name": "NUMBA_CACHE_DIR", "value": str(folder / "kernels")}]
-            overlay = hosted.template(folder, role, image=hosted.IMAGE, env=env)
+            overlay = pods.template(folder, role, image=hosted.IMAGE, env=env)
             kept.append(manifest.merge(document, overlay))
         elif document["kind"] in ("ServiceAccount", "Role", "RoleBinding"):
             kept.append(document)
@@ -154,7 +140,7 @@ def installed(
     folder.chmod(0o777)
     hosted.kernels(folder / "kernels")
     document = settings(stage, folder)
-    (folder / "lagless.toml").write_text(toml(document))
+    (folder / "lagless.toml").write_text(stand.toml(document))
     hosted.write_template(folder / "consumer.yaml", folder / "lake")
     parsed = parse(document, environ={})
     flow = flows.steady(flows.spread({parsed.topics[0]: PARTITIONS}), 20_000)

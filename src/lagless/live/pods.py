@@ -46,8 +46,15 @@ class Cluster:
         lake = folder / "lake"
         lake.mkdir(parents=True, exist_ok=True)
         lake.chmod(0o777)
+        overlay = template(
+            lake,
+            resources={"requests": {"cpu": f"{ASKED}m", "memory": "128Mi"}},
+            env=[{"name": "PYTHONPATH", "value": os.environ.get("PYTHONPATH", "")}],
+        )
+        # An idle consumer holds nothing that it would have to end: a short grace is enough.
+        overlay["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 10
         file = folder / "consumer.yaml"
-        file.write_text(json.dumps(template(lake)))  # JSON is YAML
+        file.write_text(json.dumps(overlay))  # JSON is YAML
         return {
             "kind": "kubernetes",
             "kubeconfig": str(self.kubeconfig),
@@ -116,23 +123,20 @@ def namespace(kubeconfig: Path) -> Iterator[Cluster]:
         _end(name)
 
 
-def template(lake: Path) -> dict[str, Any]:
-    """Give what is laid over a consumer's Deployment: this machine's Python, and the lake."""
-    mounted = [(path, True) for path in read_only()] + [(lake, False)]
+def template(writable: Path, container: str = "consumer", **changes: Any) -> dict[str, Any]:
+    """Give what is laid over a Deployment: this machine's Python, and a folder to write to."""
+    mounted = [(path, True) for path in read_only()] + [(writable, False)]
     named = [(f"host-{place}", path, fixed) for place, (path, fixed) in enumerate(mounted)]
-    container = {
-        "name": "consumer",
+    overlay = {
+        "name": container,
         "command": [sys.executable, "-m", "lagless"],
-        "resources": {"requests": {"cpu": f"{ASKED}m", "memory": "128Mi"}},
-        "env": [{"name": "PYTHONPATH", "value": os.environ.get("PYTHONPATH", "")}],
         "volumeMounts": [
             {"name": name, "mountPath": str(path), "readOnly": fixed} for name, path, fixed in named
         ],
+        **changes,
     }
     volumes = [{"name": name, "hostPath": {"path": str(path)}} for name, path, _ in named]
-    # An idle consumer holds nothing that it would have to end: a short grace is enough.
-    pod = {"terminationGracePeriodSeconds": 10, "containers": [container], "volumes": volumes}
-    return {"spec": {"template": {"spec": pod}}}
+    return {"spec": {"template": {"spec": {"containers": [overlay], "volumes": volumes}}}}
 
 
 def read_only() -> list[Path]:
