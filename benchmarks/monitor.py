@@ -23,7 +23,6 @@ from confluent_kafka.cimpl import NewTopic
 
 from lagless.adapters.kafka.log_sizes import LogSizes
 from lagless.embedded.broker import Broker
-from lagless.messages import WriteSpeeds
 from lagless.monitor.service import Monitor
 from lagless.monitor.window import Window
 from lagless.settings import parse
@@ -111,17 +110,6 @@ def metrics(port: int) -> dict[str, float]:
     return found | {"partitions": text.count("lagless_write_speed_bytes_per_second{")}
 
 
-class Kept:
-    """Keep what is published."""
-
-    def __init__(self) -> None:
-        self.messages: list[WriteSpeeds] = []
-
-    def publish(self, speeds: WriteSpeeds) -> None:
-        """Keep it."""
-        self.messages.append(speeds)
-
-
 def accuracy(seconds: float, interval: float, window: float) -> None:
     """Compare published speeds with the bytes on disk, while retention deletes segments."""
     middle = 0.4 * seconds
@@ -154,30 +142,14 @@ def accuracy(seconds: float, interval: float, window: float) -> None:
                 "kafka": {"bootstrap": broker.bootstrap},
             }
         )
-        kept, ending = Kept(), threading.Event()
+        kept, ending = appended.Kept(), threading.Event()
         sizes = LogSizes(settings)
         monitor = Monitor("g", interval, Window(window), sizes, kept, RealClock(ending))
         truths = {name: appended.Truth(broker.data_dir / "data" / f"{name}-0") for name in loads}
-
-        def sample() -> None:
-            while not ending.wait(0.1):
-                for truth in truths.values():
-                    truth.sample()
-
-        threads = [
-            threading.Thread(target=sample),
-            threading.Thread(target=monitor.run, args=(ending.is_set,)),
-        ]
         rates = {name: shapes[load[0]] for name, load in loads.items()}
         codecs = {name: load[1] for name, load in loads.items()}
-        with appended.Load(broker.bootstrap, rates, codecs):
-            for thread in threads:
-                thread.start()
-            began = time.time()
-            time.sleep(seconds)
-            ending.set()
-            for thread in threads:
-                thread.join()
+        load = appended.Load(broker.bootstrap, rates, codecs)
+        began = appended.watch(monitor, ending, truths.values(), load, seconds)
         sizes.close()
         for name, truth in truths.items():
             errors = [

@@ -22,7 +22,6 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from lagless.adapters.kafka.log_sizes import LogSizes
 from lagless.adapters.kafka.speeds import LatestSpeeds
-from lagless.messages import WriteSpeeds
 from lagless.model import TopicPartition
 from lagless.monitor.service import Monitor
 from lagless.monitor.window import Window
@@ -132,16 +131,6 @@ def test_deleted_records_and_a_topic_made_anew_are_seen_as_such(
     assert after.end_offset == 0
 
 
-class _Kept:
-    """Keep what is published."""
-
-    def __init__(self) -> None:
-        self.messages: list[WriteSpeeds] = []
-
-    def publish(self, speeds: WriteSpeeds) -> None:
-        self.messages.append(speeds)
-
-
 @pytest.mark.slow
 def test_speeds_are_what_the_broker_appended_while_retention_deletes(tmp_path: Path) -> None:
     from lagless.embedded.broker import Broker
@@ -164,31 +153,15 @@ def test_speeds_are_what_the_broker_appended_while_retention_deletes(tmp_path: P
         made = admin.create_topics([NewTopic(name, 1, 1, config=config) for name in loads])
         for future in made.values():
             future.result(30)
-        ending, kept = threading.Event(), _Kept()
+        ending, kept = threading.Event(), appended.Kept()
         sizes = LogSizes(settings(broker.bootstrap, ".*"))
         monitor = Monitor("g", interval, Window(window), sizes, kept, RealClock(ending))
         truths = {name: appended.Truth(broker.data_dir / "data" / f"{name}-0") for name in loads}
-
-        def sample() -> None:
-            while not ending.wait(0.05):
-                for truth in truths.values():
-                    truth.sample()
-
-        threads = [
-            threading.Thread(target=sample),
-            threading.Thread(target=monitor.run, args=(ending.is_set,)),
-        ]
         rates = {name: shapes[shape] for name, (shape, _) in loads.items()}
         codecs = {name: codec for name, (_, codec) in loads.items()}
         assert _is_whole(monitor, len(loads))  # seen while empty, so that all bytes count
-        with appended.Load(broker.bootstrap, rates, codecs):
-            for thread in threads:
-                thread.start()
-            began = time.time()
-            time.sleep(seconds)
-        ending.set()
-        for thread in threads:
-            thread.join()
+        load = appended.Load(broker.bootstrap, rates, codecs)
+        began = appended.watch(monitor, ending, truths.values(), load, seconds)
         assert monitor.round()
         for truth in truths.values():
             while not truth.sample():
@@ -220,7 +193,7 @@ def test_a_broker_that_restarts_costs_only_the_gap(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(30)
         given = settings(broker.bootstrap, "orders", interval=0.5, window=5)
-        ending, kept = threading.Event(), _Kept()
+        ending, kept = threading.Event(), appended.Kept()
         sizes = LogSizes(given)
         monitor = Monitor("g", 0.5, Window(5), sizes, kept, RealClock(ending))
         loop = threading.Thread(target=monitor.run, args=(ending.is_set,))

@@ -111,3 +111,7 @@ def test_the_server_leaves_nothing_in_the_working_folder(connect: ConnectServer)
     assert str(connect.folder) in " ".join(psutil.Process(connect.pid).cmdline())
     assert not Path("spark-warehouse").exists()
     assert not Path("derby.log").exists()
+
+
+def test_the_servers_temporary_files_are_in_its_folder(connect: ConnectServer) -> None:
+    assert list((connect.folder / "tmp").glob("artifacts-*"))

@@ -8,11 +8,14 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
+
+from lagless.messages import WriteSpeeds
+from lagless.monitor.service import Monitor
 
 KEEP_DELETED = {"file.delete.delay.ms": "3600000"}
 RECORD = 500
@@ -126,3 +129,39 @@ class Load:
         self._thread.join()
         for producer in self._producers.values():
             producer.flush(10)
+
+
+class Kept:
+    """Keep what is published."""
+
+    def __init__(self) -> None:
+        self.messages: list[WriteSpeeds] = []
+
+    def publish(self, speeds: WriteSpeeds) -> None:
+        """Keep it."""
+        self.messages.append(speeds)
+
+
+def watch(
+    monitor: Monitor, ending: threading.Event, truths: Iterable[Truth], load: Load, seconds: float
+) -> float:
+    """Let the monitor measure a load while the truth is taken too; return when that began."""
+
+    def sample() -> None:
+        while not ending.wait(0.05):
+            for truth in truths:
+                truth.sample()
+
+    threads = [
+        threading.Thread(target=sample),
+        threading.Thread(target=monitor.run, args=(ending.is_set,)),
+    ]
+    with load:
+        for thread in threads:
+            thread.start()
+        began = time.time()
+        time.sleep(seconds)
+    ending.set()
+    for thread in threads:
+        thread.join()
+    return began
