@@ -46,3 +46,9 @@ def test_one_is_no_plural() -> None:
 def test_an_axis_takes_the_unit_of_its_largest_value() -> None:
     assert words.scale(2e6) == ("MB/s", 1e6)
     assert words.scale(12) == ("B/s", 1)
+
+
+def test_sizes_that_nobody_knows_yet_are_not_told() -> None:
+    assert words.waiting(2_500_000, 12) == "2.50 MB, 12 records"
+    assert words.waiting(0, 0) == "0 B, 0 records"
+    assert words.waiting(0, 12) == "12 records"

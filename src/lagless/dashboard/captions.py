@@ -147,8 +147,10 @@ def lag(seen: Snapshot) -> State:
         # Nobody knows how far behind a partition is that nobody reads.
         alone = words.count(len(seen.unassigned), "partition")
         return words.duration(seen.lag), f"and {alone} not read"
-    waiting = sum(one.lag_bytes for one in seen.bins)
-    return words.duration(seen.lag), f"{words.size(waiting)} to read"
+    sizes = sum(one.lag_bytes for one in seen.bins)
+    if not sizes and (records := sum(one.lag_records for one in seen.bins)):
+        return words.duration(seen.lag), f"{words.count(records, 'record')} to read"
+    return words.duration(seen.lag), f"{words.size(sizes)} to read"
 
 
 def last(seen: Snapshot) -> State:

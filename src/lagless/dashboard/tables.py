@@ -74,7 +74,7 @@ def _consumer(one: Bin, capacity: float) -> list[Cell]:
         str(len(one.blocks)),
         words.rate(one.bytes_per_second),
         words.duration(one.lag_seconds),
-        f"{words.size(one.lag_bytes)}, {words.count(one.lag_records, 'record')}",
+        words.waiting(one.lag_bytes, one.lag_records),
         f"{words.age(one.silence)} ago",
     ]
 

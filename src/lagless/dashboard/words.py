@@ -51,6 +51,12 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", " ")
 
 
+def waiting(held: float, records: int) -> str:
+    """Write what is to be read; a consumer that has read nothing yet knows no sizes."""
+    told = count(records, "record")
+    return told if records and not held else f"{size(held)}, {told}"
+
+
 def scale(largest: float) -> tuple[str, float]:
     """Choose the unit of an axis whose largest value this is, and its factor in bytes/s."""
     for unit, factor in _UNITS:
