@@ -65,14 +65,14 @@ def test_what_is_deleted_or_beyond_is_told_from_what_is_there() -> None:
 
 
 def test_a_backlog_allows_larger_batches() -> None:
-    batch = ledger.Batch(5e6, 50e6, 1.0)
+    batch = ledger.Batch(5e6, 50e6)
     assert batch.budget(1e6, 0.3) == 5e6
     assert batch.budget(20e6, 0.3) == 20e6
     assert batch.budget(9e9, 0.3) == 50e6
 
 
 def test_a_batch_grows_while_cycles_are_short_and_shrinks_when_they_are_long() -> None:
-    batch = ledger.Batch(1e6, 50e6, 1.0)
+    batch = ledger.Batch(1e6, 50e6)
     assert batch.budget(9e9, 3.0, last=1e6) == 8e6
     assert batch.budget(9e9, 0.3, last=20e6) == 50e6
     assert batch.budget(9e9, 10.0, last=20e6) == 10e6
@@ -84,22 +84,35 @@ def test_a_batch_grows_while_cycles_are_short_and_shrinks_when_they_are_long() -
     assert size > 30e6
 
 
-@given(st.lists(st.floats(0.05, 3.0), min_size=20, max_size=60), st.floats(1e5, 1e8))
-def test_a_quota_is_kept_and_smooth(cycles: list[float], rate: float) -> None:
-    """Simulate cycles of any length over an endless backlog."""
-    batch = ledger.Batch(5e6, 50e6, 1.0, rate)
-    now = read = last = 0.0
+@given(st.lists(st.floats(0.05, 5.0), min_size=20, max_size=60), st.floats(1e5, 1e8))
+def test_a_quota_is_kept_and_used(cycles: list[float], rate: float) -> None:
+    """Simulate cycles of any length, each after a wait of a second, over an endless backlog."""
+    quota = ledger.Quota(rate, 12.0, spent_until=0.0)
+    now = read = 0.0
     for seconds in cycles:
-        size = batch.budget(1e12, last)
-        assert size <= rate * max(1.0, last) * (1 + 1e-9)
+        now += 1.0
+        size = quota.left(now)
+        assert 0 < size <= rate * 12.0
+        quota.spend(now, size)
         read += size
-        now += seconds + batch.pause(size, seconds)
-        last = seconds
-        assert read <= rate * now * (1 + 1e-9)
+        assert read == pytest.approx(rate * now)
+        now += seconds
 
 
-def test_without_a_quota_there_is_no_pause() -> None:
-    assert ledger.Batch(5e6, 50e6, 1.0).pause(1e9, 0.1) == 0
+@given(st.floats(0, 1e6), st.floats(0, 100))
+def test_what_is_saved_has_an_end_and_a_debt_is_paid(idle: float, more: float) -> None:
+    quota = ledger.Quota(100.0, 12.0, spent_until=0.0)
+    assert quota.left(idle) == pytest.approx(100 * min(idle, 12.0))
+    before = quota.left(idle)
+    quota.spend(idle, before + 100 * more)  # a record that is larger than what is left
+    assert quota.left(idle) == pytest.approx(-100 * more, abs=1e-3)
+    assert quota.left(idle + more + 1) == pytest.approx(100, rel=1e-3)
+
+
+def test_without_a_quota_nothing_is_held_back() -> None:
+    quota = ledger.Quota(None, 12.0, spent_until=0.0)
+    quota.spend(1.0, 1e12)
+    assert quota.left(1.0) == math.inf
 
 
 def test_the_monitors_word_goes_before_the_own_measurement() -> None:
@@ -147,4 +160,4 @@ def test_delays_do_not_grow_for_ever() -> None:
 
 @pytest.mark.parametrize("backlog", [0.0, 1.0, 1e12])
 def test_a_budget_is_finite(backlog: float) -> None:
-    assert math.isfinite(ledger.Batch(1, 2, 1.0).budget(backlog, 0.0))
+    assert math.isfinite(ledger.Batch(1, 2).budget(backlog, 0.0))

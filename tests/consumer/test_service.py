@@ -301,18 +301,23 @@ def test_a_cycle_that_does_not_end_is_left_behind_and_never_commits() -> None:
     assert sum(until - first for first, until in spans) == 1000
 
 
-def test_a_quota_is_kept() -> None:
-    world = World(partitions=2, end=100_000, max_rate=100_000.0)
+@pytest.mark.parametrize("cycle", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("wait", [0.5, 2.0])
+def test_a_quota_is_kept_and_used(cycle: float, wait: float) -> None:
+    # Less than a batch is there, so that each cycle waits.
+    settings: dict[str, Any] = {"max_rate": 100_000.0, "batch_bytes": 50_000_000}
+    world = World(partitions=2, end=20_000, wait_seconds=wait, **settings)
     world.order("start", 5, 0, 1)
     world.run_until(lambda: bool(world.lake.landed))
+    world.lake.during = lambda: world.clock.sleep(cycle)
+    world.turn(50)
     began = world.clock.now()
     world.lake.landed.clear()
-    world.lake.during = lambda: world.clock.sleep(0.2)
-    world.turn(200)
+    world.run_until(lambda: world.clock.now() > began + 100, turns=5000)
     read = sum(len(span) for _, _, span in world.lake.landed) * world.lake.record_bytes
     seconds = world.clock.now() - began
-    assert read / seconds <= 105_000
-    assert read / seconds >= 70_000
+    assert read < 40_000 * world.lake.record_bytes, "the backlog should not end"
+    assert 95_000 <= read / seconds <= 105_000
 
 
 def test_two_topics_and_144_partitions() -> None:

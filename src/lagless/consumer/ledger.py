@@ -25,8 +25,6 @@ class Batch:
 
     batch_bytes: float
     max_batch_bytes: float
-    wait_seconds: float
-    max_rate: float | None = None
     longest: float = 5.0
     """Seconds that a cycle should take at most: orders wait for its end."""
 
@@ -34,21 +32,36 @@ class Batch:
         """Give the bytes that the next cycle may read; a backlog allows larger batches.
 
         `last` are the bytes of the last cycle: a batch grows from there, and shrinks where that
-        took too long. Under a quota a cycle takes what the quota allows in the time that a cycle
-        takes, so that reading is smooth and not a burst and a long pause.
+        took too long.
         """
         growth = GROWTH if cycle_seconds <= self.longest else self.longest / cycle_seconds
         largest = min(self.max_batch_bytes, max(self.batch_bytes, last * growth))
-        size = min(max(self.batch_bytes, backlog), largest)
-        if self.max_rate is not None:
-            size = min(size, self.max_rate * max(self.wait_seconds, cycle_seconds))
-        return size
+        return min(max(self.batch_bytes, backlog), largest)
 
-    def pause(self, read_bytes: float, cycle_seconds: float) -> float:
-        """Give the seconds to wait after a cycle, so that the quota is kept."""
-        if self.max_rate is None:
-            return 0.0
-        return max(0.0, read_bytes / self.max_rate - cycle_seconds)
+
+@dataclass(slots=True)
+class Quota:
+    """Bytes per second that a consumer is held to, saved up from one cycle to the next.
+
+    What was not read in a while may be read later, but for what is older than `savings` seconds:
+    so a consumer that waits for bytes between cycles reads all of its rate, and none bursts.
+    """
+
+    rate: float | None
+    savings: float
+    spent_until: float
+    """When the bytes that were read last are paid for."""
+
+    def left(self, now: float) -> float:
+        """Give the bytes that may be read now; less than 0 where too many were read."""
+        if self.rate is None:
+            return math.inf
+        return self.rate * min(now - self.spent_until, self.savings)
+
+    def spend(self, began: float, read: float) -> None:
+        """Pay for what a cycle read, from when it began."""
+        if self.rate is not None:
+            self.spent_until = max(self.spent_until, began - self.savings) + read / self.rate
 
 
 def backlog(

@@ -48,12 +48,7 @@ class Service:
         self._mailbox = mailbox
         self._speeds = speeds
         self._claims = Claims(offsets, tables, settings.start)
-        batch = ledger.Batch(
-            settings.batch_bytes,
-            settings.max_batch_bytes,
-            settings.wait_seconds,
-            settings.max_rate,
-        )
+        batch = ledger.Batch(settings.batch_bytes, settings.max_batch_bytes)
         self._cycle = Cycle(
             offsets,
             tables,
@@ -68,7 +63,9 @@ class Service:
         self.orders = Orders(state, self._claims, clock, mailbox, self._note)
         self.vitals = Vitals()
         self._rested = clock.now()
-        self._not_before = 0.0
+        # A cycle's wait, and the longest cycle that a batch should make, with as much to spare.
+        savings = 2 * (settings.wait_seconds + batch.longest)
+        self._quota = ledger.Quota(settings.max_rate, savings, clock.now())
         self._last = float("inf")
         self._cold = True
         self._pause = PAUSE
@@ -187,8 +184,10 @@ class Service:
         self._delays.see(now, gathered.bounds)
         self._tell_lag(gathered)
         waited = now - self._rested >= self._settings.wait_seconds
-        enough = gathered.strange or gathered.total >= self._settings.batch_bytes
-        if now < self._not_before or not gathered.spans or not (waited or enough):
+        allowed = self._quota.left(now)
+        most = min(gathered.total, allowed)
+        enough = gathered.strange or most >= self._settings.batch_bytes
+        if allowed <= 0 or not gathered.spans or not (waited or enough):
             if not gathered.spans and waited:
                 self._rested = now
                 self._recover()
@@ -212,6 +211,7 @@ class Service:
         began = self._clock.now()
         self.vitals.cycle_began = began
         budget = self._cycle.batch.budget(gathered.total, self.vitals.cycle_seconds, self._last)
+        budget = min(budget, self._quota.left(began))
         try:
             report = self._cycle.run(self.state.held, gathered, budget)
         finally:
@@ -222,7 +222,7 @@ class Service:
         self._rested = now
         read = self._account(report, now)
         self._last = max(read, 1.0)
-        self._not_before = now + self._cycle.batch.pause(read, now - began)
+        self._quota.spend(began, read)
         self._react(report)
 
     def _account(self, report: Report, now: float) -> float:
