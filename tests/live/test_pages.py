@@ -86,6 +86,7 @@ def test_the_page_holds_everything_and_loads_nothing(tmp_path: Path) -> None:
         assert "kd_4" in text
         assert "processor" in text
         assert "Not measured here" not in text
+        assert "sticky with 3.9 consumers against keda with 3.9: p50 worse" in text
     json.dumps(pages.sums(pages.read(tmp_path)), allow_nan=False)
 
 

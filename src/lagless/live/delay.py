@@ -19,12 +19,12 @@ from lagless.embedded import holdings, records
 from lagless.evaluation import experiments
 from lagless.live import bench, machine, stand, traffic
 from lagless.live.journal import Journal
+from lagless.live.traffic import PACKED
 from lagless.messages import Decision, Heartbeat
 from lagless.settings import Settings
 from lagless.simulation.latency import Latency
 from lagless.wiring import controller as wiring
 
-PACKED = ("mwf", "sticky")
 TOPIC = "delay"
 SILENT = 6.0
 """Seconds without a heartbeat after which a consumer does not count."""

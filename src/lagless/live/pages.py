@@ -2,13 +2,15 @@
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lagless.evaluation import report
 from lagless.evaluation.report import Table
-from lagless.live import figures, journal, numbers
-from lagless.live.sections import SECTIONS, Section
+from lagless.live import figures, journal, latencies, numbers
+from lagless.live.layout import Section
+from lagless.live.sections import SECTIONS
 
 TITLE = "The running system, measured"
 LIMITS = (
@@ -46,11 +48,18 @@ def write(folder: Path) -> Path:
     """Write figures, report.html and results.md from what is there; give the report."""
     data = read(folder)
     drawn = figures.draw(folder / "figures", data)
-    told = [(name, SECTIONS[name](one)) for name, one in data.items()]
+    told = [(name, _section(name, data)) for name in data]
     page = folder / "report.html"
     page.write_text(_html(folder / "figures", told, data, drawn), "utf-8")
     (folder / "results.md").write_text(_markdown(told, data, drawn), "utf-8")
     return page
+
+
+def _section(name: str, data: Mapping[str, numbers.Data]) -> Section:
+    found = SECTIONS[name](data[name])
+    if name != "rival" or "delay" not in data:
+        return found
+    return replace(found, words=[*found.words, *latencies.against(data["delay"], data[name])])
 
 
 def _machine(data: Mapping[str, numbers.Data]) -> Table:

@@ -17,6 +17,8 @@ from lagless.embedded import flows
 from lagless.simulation import latency, streams
 from lagless.simulation.streams import Floats
 
+PACKED = ("mwf", "sticky")
+"""What lagless packs with; all other groups are told from it."""
 PARTITIONS = 8
 DELTA = 5.0
 MAX_RATE = 200_000.0
