@@ -130,6 +130,17 @@ def test_a_weight_is_speed_plus_backlog_over_catch_up() -> None:
     assert sentinel.weights(group, replace(POLICY, catch_up=0)) == {A: 10, B: 20}
 
 
+def test_what_waits_for_a_cycle_is_no_backlog() -> None:
+    group = state({A: 1, B: 1}, {A: 10, B: 20})
+    cycling = beat(1, {0: 30, 1: 660}).model_copy(update={"cycle_seconds": 2.0})
+    group = group.with_member(replace(group.members[1], last=cycling))
+    assert sentinel.weights(group, replace(POLICY, gather=1)) == {A: 10, B: 30}
+    # A cycle that takes long is late itself.
+    slow = cycling.model_copy(update={"cycle_seconds": 50.0})
+    group = group.with_member(replace(group.members[1], last=slow))
+    assert sentinel.weights(group, replace(POLICY, gather=1)) == {A: 10, B: 29}
+
+
 def test_a_backlog_makes_a_group_grow() -> None:
     group = state({A: 1, B: 1}, {A: 45, B: 45})
     group = group.with_member(replace(group.members[1], last=beat(1, {0: 1200, 1: 1200})))

@@ -40,6 +40,8 @@ class Policy:
     """At least between reassignments that are not urgent."""
     catch_up: float = 60
     """In which a backlog should be read; 0 leaves it out of the weights."""
+    gather: float = 0
+    """For which a consumer waits for bytes before each cycle."""
     min_consumers: int = 1
     max_consumers: int = 1000
     stale_after: float = 60

@@ -7,6 +7,8 @@ from lagless import messages
 from lagless.controller.facts import Policy, State
 from lagless.model import Consumer, TopicPartition
 
+LONG = 5.0
+"""Seconds of a cycle above which its backlog is one, and not a part of reading in cycles."""
 OVER = 1.1
 """How much fuller than packed a consumer may get where there are too few consumers anyway."""
 
@@ -36,19 +38,30 @@ def weights(state: State, policy: Policy) -> dict[TopicPartition, float]:
     A partition that was never measured counts as fast as the others are on average.
     """
     partitions = sorted(state.partitions or ())
-    backlog: dict[TopicPartition, float] = {}
-    if policy.catch_up > 0:
-        backlog.update(state.backlog)
-        for member in state.members.values():
-            if member.last is not None:
-                backlog.update(dict.fromkeys(member.held, 0.0))
-                backlog.update(messages.flatten(member.last.backlog))
     known = [state.speeds[p] for p in partitions if p in state.speeds]
     unknown = sum(known) / len(known) if known else 0.0
-    extra = 1 / policy.catch_up if policy.catch_up > 0 else 0.0
-    return {
-        p: state.speeds.get(p, unknown) + max(0.0, backlog.get(p, 0.0)) * extra for p in partitions
-    }
+    speeds = {p: state.speeds.get(p, unknown) for p in partitions}
+    if policy.catch_up <= 0:
+        return speeds
+    late = backlogs(state, policy, speeds)
+    return {p: speed + late.get(p, 0.0) / policy.catch_up for p, speed in speeds.items()}
+
+
+def backlogs(
+    state: State, policy: Policy, speeds: Mapping[TopicPartition, float]
+) -> dict[TopicPartition, float]:
+    """Give the bytes of each partition that its consumer is late with.
+
+    What is written while a cycle gathers and reads waits always, and is nothing to catch up with.
+    """
+    found = dict(state.backlog)
+    for member in state.members.values():
+        if member.last is not None:
+            found.update(dict.fromkeys(member.held, 0.0))
+            ordinary = policy.gather + min(member.last.cycle_seconds, LONG)
+            for p, waiting in messages.flatten(member.last.backlog).items():
+                found[p] = waiting - ordinary * speeds.get(p, 0.0)
+    return {p: late for p, late in found.items() if late > 0}
 
 
 def doubts(state: State, policy: Policy) -> str:

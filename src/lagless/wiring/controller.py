@@ -52,6 +52,7 @@ def policy(settings: Settings) -> Policy:
         iteration=controller.iteration,
         pause=controller.pause,
         catch_up=controller.catch_up,
+        gather=consumer.wait_seconds,
         min_consumers=controller.min_consumers,
         max_consumers=controller.max_consumers,
         stale_after=controller.stale_after,
