@@ -443,7 +443,7 @@ def claimed(settings: Any, topic: str, partitions: Iterable[int]) -> Any:
     offsets = Offsets(settings)
     lake = wiring.make_lake(settings)
     claims = Claims(offsets, lake, "earliest")
-    one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6, 1.0), "fail", 300.0)
+    one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6), "fail", 300.0)
     while True:
         try:
             return one, dict(claims.claim(topic, list(partitions), None))

@@ -52,7 +52,7 @@ class Bench:
             self.lake,
             RealClock(),
             self.claims,
-            Batch(1e9, 1e9, 1.0),
+            Batch(1e9, 1e9),
             self.settings.consumer.on_data_loss,
             60.0,
         )

@@ -25,7 +25,7 @@ class Batch:
 
     batch_bytes: float
     max_batch_bytes: float
-    longest: float = 5.0
+    longest: float = field(default=5.0, kw_only=True)
     """Seconds that a cycle should take at most: orders wait for its end."""
 
     def budget(self, backlog: float, cycle_seconds: float, last: float = math.inf) -> float:

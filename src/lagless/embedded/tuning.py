@@ -30,6 +30,9 @@ def at_start(folder: Path, jars: Iterable[Path]) -> dict[str, str]:
         "spark.driver.memory": "2g",
         # Each session compiles its own: with the default of 100, eight of them push each other out.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # One per partition that is read: with the default of 64, more push each other out, and each
+        # cycle makes and closes all of them anew. Each may hold some 2 MB that it fetched ahead.
+        "spark.kafka.consumer.cache.capacity": "200",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

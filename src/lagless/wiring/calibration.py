@@ -102,7 +102,7 @@ def _read(settings: Settings, counts: dict[str, int]) -> list[float]:
         lake,
         clock,
         claims,
-        Batch(batch, batch, settings.consumer.wait_seconds),
+        Batch(batch, batch),
         "fail",
         settings.consumer.cycle_deadline,
     )
