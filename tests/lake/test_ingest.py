@@ -399,7 +399,7 @@ def test_a_table_past_the_logs_end_is_an_error(
     assert "the table is at offset 50 and Kafka's log ends at 1" in str(report.troubles[name])
 
 
-def test_144_partitions_of_two_topics(
+def test_72_partitions_land_in_one_file(
     bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str]
 ) -> None:
     name = topic(partitions=72)

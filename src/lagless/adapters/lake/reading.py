@@ -13,6 +13,9 @@ SWIFT = {
     # The defaults, 64 kB and 500, make a task wait for the network again and again.
     "kafka.receive.buffer.bytes": "-1",
     "kafka.max.poll.records": "5000",
+    # After each poll Spark asks where the log begins and ends, on a connection that is taken up by
+    # the next fetch: at the end of a log that one waits for so long, in every cycle and partition.
+    "kafka.fetch.max.wait.ms": "10",
 }
 """What Spark's own Kafka consumers are told, unless the settings say otherwise."""
 
