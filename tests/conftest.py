@@ -4,8 +4,6 @@
 `connect`  the embedded Connect server; `connect.url` is its address
 `spark`    a session on it
 `topic`    `topic(partitions=4)` makes a topic with a fresh name and returns the name
-
-Where two lanes run side by side (`scripts/test`), all who use these are in one of them.
 """
 
 import os
@@ -25,28 +23,10 @@ if TYPE_CHECKING:
     from lagless.embedded.spark import ConnectServer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SHARED = {"broker", "connect", "spark", "topic"}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot run here, with the reason, and say who stays together in one lane."""
-    _skip(items)
-    # What takes long begins first, so that no lane is left with it alone at the end.
-    long = {_lane(item) for item in items if "slow" in item.keywords}
-    items.sort(key=lambda item: (_lane(item) != "shared", _lane(item) not in long))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_lane(item)))
-
-
-def _lane(item: pytest.Item) -> str:
-    """Give those who share a broker, or the room whose own fixtures are shared."""
-    if SHARED & set(getattr(item, "fixturenames", ())):
-        return "shared"
-    return item.nodeid.split("::")[0].removeprefix("tests/").split("/")[0]
-
-
-def _skip(items: list[pytest.Item]) -> None:
+    """Skip what cannot run here, with the reason."""
     reasons: dict[str, str] = {}
     if not os.environ.get("LAGLESS_TEST_KUBECONFIG"):
         reasons["kubernetes"] = "needs a cluster: LAGLESS_TEST_KUBECONFIG is not set"

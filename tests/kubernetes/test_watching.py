@@ -1,5 +1,6 @@
 """A copy that is told of the same objects in another order than they came about."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +17,10 @@ def found(version: int, uid: str, name: str = "consumer-1") -> dict[str, Any]:
 class Cluster:
     """What an API server answers: one list, then one watch."""
 
-    def __init__(self, listed: list[dict[str, Any]], *events: tuple[str, dict[str, Any]]) -> None:
+    def __init__(self, listed: list[dict[str, Any]], *events: tuple[str, Any]) -> None:
         self.listed, self.events = listed, events
         self.resource_version = "0"
+        self.stop = lambda: None
         self.meanwhile: dict[str, Any] | None = None
         self.followed = Followed("Deployments", self.answer)
 
@@ -27,9 +29,9 @@ class Cluster:
             self.followed.note(self.meanwhile)
         return {"metadata": {"resourceVersion": "1"}, "items": self.listed}
 
-    def stream(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+    def stream(self, *_: Any, **__: Any) -> Iterator[dict[str, Any] | None]:
         for kind, thing in self.events:
-            yield {"type": kind, "object": thing}
+            yield {"type": kind, "object": thing} if thing else None
 
     def uids(self) -> list[str]:
         return [thing["metadata"]["uid"] for thing in self.followed.objects()]
@@ -78,3 +80,18 @@ def test_what_a_new_list_lacks_is_gone_even_where_versions_began_anew() -> None:
     cluster.listed = []
     cluster.followed._relist()
     assert cluster.uids() == []
+
+
+def test_after_a_watch_that_was_cut_off_all_is_listed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster([found(5, "old")], ("cut off", None))
+    monkeypatch.setattr(watch, "Watch", lambda: cluster)
+    cluster.followed.start()
+    assert cluster.uids() == ["old"]
+    cluster.listed = [found(6, "other")]
+    until = time.monotonic() + 30
+    while cluster.uids() != ["other"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    cluster.followed.stop()

@@ -116,6 +116,8 @@ class Followed:
             _request_timeout=(calls.TIMEOUT[0], WATCH + calls.TIMEOUT[1]),
         )
         for event in events:
+            if event is None:  # a line that was cut off: who knows what it told
+                raise HTTPError("a watch was cut off")
             found = self._plain.sanitize_for_serialization(event["object"])
             name = found["metadata"]["name"]
             with self._lock:
