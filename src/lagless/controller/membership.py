@@ -67,6 +67,7 @@ def listen(member: Member, message: Receipt | Heartbeat, state: State) -> tuple[
         p: asked
         for p, asked in member.asked.items()
         if not is_confirmed(asked, held.get(p), message.highest)
+        and not is_void(asked, held.get(p), message.highest)
     }
     if isinstance(message, Receipt) and message.kind == "start":
         for topic, number, reason in message.refused:
@@ -89,6 +90,14 @@ def is_confirmed(asked: Asked, held: int | None, highest: int) -> bool:
     if asked.kind == "start":
         return held == asked.generation
     return held is None and highest >= asked.generation
+
+
+def is_void(asked: Asked, held: int | None, highest: int) -> bool:
+    """Say whether an order to stop never came and is older than what its consumer obeys now.
+
+    It was not given again while the new consumer was not ready; once it is, its time begins anew.
+    """
+    return asked.kind == "stop" and held is not None and highest > asked.generation
 
 
 def contradiction(
