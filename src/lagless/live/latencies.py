@@ -56,7 +56,9 @@ def delay(data: Data) -> Section:
         "rebalance. Measured records also wait for their batch to be gathered (up to 2 s) and for "
         "the cycle that reads, writes and commits it, and a moved partition waits as long as the "
         "move takes, not a fixed 2.5 s. So where the model says 0 the measurement has a floor of a "
-        "few seconds; where a consumer is overloaded the backlog decides, and both should agree.",
+        "few seconds; where a consumer is overloaded the backlog decides. A fixed group that is "
+        "too slow for the first row also begins with what it was late with after the settling "
+        "minute, which the model does not have.",
     ]
     tables = [
         Table("Measured", RUNS, [_run(row) for row in runs]),
@@ -115,8 +117,8 @@ def rival(data: Data) -> Section:
         sizes = [size for _, size in row["line"]]
         words.append(
             f"It had {min(sizes, default=0)} to {max(sizes, default=0)} consumers, "
-            f"{row['rebalances']} changes of size, {row['refused']} commits of offsets refused, "
-            f"{row['lost']:,} records lost and {row['duplicated']:,} doubled."
+            f"changed its size {row['rebalances']} times, had {row['refused']} commits of offsets "
+            f"refused, {row['lost']:,} records lost and {row['duplicated']:,} doubled."
         )
     return Section(
         "A rival: a plain group scaled by KEDA",
