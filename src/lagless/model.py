@@ -24,6 +24,10 @@ Speeds: TypeAlias = Mapping[TopicPartition, float]
 """Bytes per second, as stored in the log, in the order that the online algorithms take."""
 
 
+LONG_CYCLE = 5.0
+"""Seconds that a consumer's cycle should take at most: orders wait for its end."""
+
+
 def capacity(max_rate: float, iteration: float, rebalance: float) -> float:
     """Give the speed C that a consumer of max rate C̄ may be given.
 

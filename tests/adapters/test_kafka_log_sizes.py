@@ -28,6 +28,7 @@ from lagless.monitor.window import Window
 from lagless.settings import Settings, parse
 from lagless.wiring.clocks import RealClock
 from tests.monitor import appended
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
@@ -198,17 +199,21 @@ def test_a_broker_that_restarts_costs_only_the_gap(tmp_path: Path) -> None:
         monitor = Monitor("g", 0.5, Window(5), sizes, kept, RealClock(ending))
         loop = threading.Thread(target=monitor.run, args=(ending.is_set,))
         loop.start()
-        _until(lambda: monitor.published)
+        until(lambda: monitor.published, "a publication", 60)
         write(broker.bootstrap, "orders", 500)
-        _until(lambda: kept.messages and kept.messages[-1].speeds.get("orders"))
+        until(lambda: kept.messages and kept.messages[-1].speeds.get("orders"), "a speed", 60)
         broker.stop()
-        _until(lambda: monitor.trouble)
+        until(lambda: monitor.trouble, "a trouble", 60)
         assert monitor.readings[TopicPartition("orders", 0)].stale
         failed = monitor.errors
         broker.start()
         write(broker.bootstrap, "orders", 500)
-        _until(lambda: not monitor.trouble)
-        _until(lambda: monitor.readings[TopicPartition("orders", 0)].measured_at > time.time() - 1)
+        until(lambda: not monitor.trouble, "its end", 60)
+        until(
+            lambda: monitor.readings[TopicPartition("orders", 0)].measured_at > time.time() - 1,
+            "a measurement",
+            60,
+        )
         assert not monitor.readings[TopicPartition("orders", 0)].stale
         assert failed >= 1
         ending.set()
@@ -219,13 +224,6 @@ def test_a_broker_that_restarts_costs_only_the_gap(tmp_path: Path) -> None:
         assert size.end_offset == 1000
         assert total == pytest.approx(size.bytes, rel=0.01)
         sizes.close()
-
-
-def _until(true: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 def test_the_command_publishes_answers_and_ends_at_once(
@@ -252,11 +250,11 @@ def test_the_command_publishes_answers_and_ends_at_once(
         found = re.search(r"port (\d+)", line)
         assert found, line
         base = f"http://127.0.0.1:{found[1]}"
-        _until(lambda: _status(base + "/health") == 200)
+        until(lambda: _status(base + "/health") == 200, "health", 60)
         write(broker.bootstrap, name, 100)
         metric = "lagless_write_speed_bytes_per_second"
         pattern = re.compile(rf'{metric}{{partition="0",topic="{name}"}} [1-9]')
-        _until(lambda: pattern.search(_page(base + "/metrics")))
+        until(lambda: pattern.search(_page(base + "/metrics")), "metrics", 60)
         assert "lagless_monitor_errors_total 0.0" in _page(base + "/metrics")
         assert "lagless_measurement_age_seconds" in _page(base + "/metrics")
         assert _status(base + "/nothing") == 404

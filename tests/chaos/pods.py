@@ -124,14 +124,9 @@ class Pods(Run):
             found |= Tally.load(self.folder / f"{topic}.tally").produced
         return found
 
-    def lag(self) -> float | None:
-        """Give the largest lag in seconds; None while a partition has no consumer."""
-        beats = [beat for beat in self.fresh() if beat.state == "ready"]
-        held = {(topic, number) for beat in beats for topic, number, _ in beat.held}
-        topics = [t for t in TOPICS if (self.folder / f"{t}.tally").exists()]
-        if not topics or len(held) < sum(TOPICS[topic] for topic in topics):
-            return None
-        return max(beat.lag_seconds for beat in beats)
+    def written(self) -> int:
+        """Count the partitions of the topics that have been written to."""
+        return sum(n for t, n in TOPICS.items() if (self.folder / f"{t}.tally").exists())
 
     def readers(self) -> int:
         """Count the consumers that hold partitions."""

@@ -80,9 +80,14 @@ class Run:
         """Give the largest lag in seconds; None while a partition has no consumer."""
         beats = [beat for beat in self.fresh() if beat.state == "ready"]
         held = {(topic, number) for beat in beats for topic, number, _ in beat.held}
-        if len(held) < sum(TOPICS.values()):
+        wanted = self.written()
+        if not wanted or len(held) < wanted:
             return None
         return max(beat.lag_seconds for beat in beats)
+
+    def written(self) -> int:
+        """Count the partitions of the topics that have been written to."""
+        return sum(TOPICS.values())
 
     def consumers(self) -> list[int]:
         """Give the pids of consumers that run."""

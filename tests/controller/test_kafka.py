@@ -21,6 +21,7 @@ from lagless.settings import Settings, load
 from lagless.wiring import controller as wiring
 from lagless.wiring import questions
 from tests.controller import actors
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
@@ -68,13 +69,6 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it takes too long"
-        time.sleep(0.1)
-
-
 def collect(receive: Callable[[], Iterable[object]], count: int) -> list[object]:
     found: list[object] = []
 
@@ -82,7 +76,7 @@ def collect(receive: Callable[[], Iterable[object]], count: int) -> list[object]
         found.extend(receive())
         return len(found) >= count
 
-    wait(enough)
+    until(enough, "enough messages", 60)
     return found
 
 
@@ -146,7 +140,7 @@ def test_mail_goes_both_ways_and_the_state_is_kept(config: Path) -> None:
         speeds.extend([post.speeds] if post.speeds else [])
         return bool(speeds)
 
-    wait(measured)
+    until(measured, "a measurement", 60)
     assert speeds[0].speeds == {settings.topics[0]: dict.fromkeys(range(6), 5.0)}
     assert {p.partition for p in mailbox.partitions()} == set(range(6))
     consumer.close()
@@ -196,7 +190,7 @@ def test_a_controller_is_killed_and_the_next_adopts_its_consumers(
             held = [p for member in state.members.values() for p in member.held]
             return len(held) == len(set(held)) == 6
 
-        wait(settled)
+        until(settled, "one reader of each partition", 60)
         before = {i.consumer: i.birth for i in provisioner.instances()}
         assert len(before) == 3
         made = assignments(settings)
@@ -205,17 +199,17 @@ def test_a_controller_is_killed_and_the_next_adopts_its_consumers(
         assert line(second) == "leads"
         time.sleep(3)
         publish(settings, 50.0)
-        wait(settled)
+        until(settled, "one reader of each partition", 60)
         assert {i.consumer: i.birth for i in provisioner.instances()} == before
         assert assignments(settings) == made, "nobody was disturbed"
         # A consumer dies, and its partitions find another.
         pid = next(iter((config.parent / "consumers").glob("consumer-1.json"))).read_text()
         os.kill(int(pid.split('"pid": ')[1].split(",")[0]), signal.SIGKILL)
-        wait(lambda: provisioner.instances()[0].birth != before[1])
-        wait(settled)
+        until(lambda: provisioner.instances()[0].birth != before[1], "a new consumer", 60)
+        until(settled, "one reader of each partition", 60)
         # Speeds fall, and the group shrinks.
         publish(settings, 5.0)
-        wait(lambda: settled() and len(provisioner.instances()) == 1)
+        until(lambda: settled() and len(provisioner.instances()) == 1, "one consumer", 60)
         assert all(one.agrees for one in wiring.replay(settings))
     finally:
         for process in running:

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from lagless.messages import Message
+from tests import waiting
 
 FLAGS = (
     "--headless=new",
@@ -38,13 +38,7 @@ T = TypeVar("T")
 
 def until(probe: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
     """Wait until the probe gives something true, and give that."""
-    end = time.monotonic() + patience
-    while True:
-        found = probe()
-        if found:
-            return found
-        assert time.monotonic() < end, f"not within {patience:g} s: {what}"
-        time.sleep(0.1)
+    return waiting.until(probe, what, patience)
 
 
 class Served:

@@ -17,6 +17,7 @@ from lagless.embedded.broker import Broker
 from lagless.embedded.load import Load, Sizes, Tally
 from lagless.errors import WrongInput
 from lagless.model import TopicPartition as Partition
+from tests.waiting import until
 
 
 def read_back(bootstrap: str, tally: Tally) -> dict[str, dict[int, list[bytes]]]:
@@ -116,11 +117,11 @@ def test_the_account_is_exact_when_the_broker_crashes(tmp_path: Path) -> None:
     with Broker(tmp_path) as own:
         flow = flows.steady(flows.spread({"crashed": 2}), 300e3)
         with Load(own.bootstrap, flow, tally=tmp_path / "tally.json") as load:
-            _until(lambda: load.tally().records > 0)
+            until(lambda: load.tally().records > 0, "records")
             own.kill()
             before = load.tally().records
             own.start()
-            _until(lambda: load.tally().records > before)
+            until(lambda: load.tally().records > before, "more records")
             own.stop()
             own.start()
             tally = load.stop()
@@ -226,10 +227,3 @@ def test_a_file_that_is_no_tally_is_told(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(WrongInput, match=r"tally\.json is not the tally"):
         Tally.load(file)
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.2)

@@ -15,6 +15,7 @@ import pytest
 
 from lagless.errors import WrongInput
 from lagless.evaluation import cells, grid
+from lagless.evaluation.experiments import PAPER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +123,10 @@ def test_rows_of_other_settings_are_not_mixed(spark: "SparkSession", tmp_path: P
         grid.run(spark, WANTED[:2], cells.Setting(measurements=7), tmp_path)
 
 
+EVALUATED = cells.every((*PAPER, "ezzeddine"), (5.0, 25.0), ("random", "zero"), (0, 1), (9,))
+"""What `evaluate` works through."""
+
+
 def evaluate(master: str, out: Path, *conf: str, **environment: str) -> dict[str, Any]:
     """Run the command as a user does; a JVM of its own must not stay in the tests' process."""
     command = [str(Path(sys.executable).parent / "lagless"), "evaluate", "paper", "--json"]
@@ -148,14 +153,12 @@ def evaluate(master: str, out: Path, *conf: str, **environment: str) -> dict[str
 @pytest.mark.timeout(900)
 def test_a_cluster_of_two_workers_gives_the_rows_of_one_core(tmp_path: Path) -> None:
     from lagless.embedded.spark import Cluster
-    from lagless.evaluation.experiments import PAPER
 
     with Cluster(workers=2) as cluster:
         on_cluster = evaluate(cluster.url, tmp_path / "cluster")
     on_one_core = evaluate("local[1]", tmp_path / "one")
-    wanted = cells.every((*PAPER, "ezzeddine"), (5.0, 25.0), ("random", "zero"), (0, 1), (9,))
-    assert on_cluster["rows"] == on_one_core["rows"] == len(wanted) * 6
-    rows = [grid.rows(tmp_path / name / "grid", wanted) for name in ("cluster", "one")]
+    assert on_cluster["rows"] == on_one_core["rows"] == len(EVALUATED) * 6
+    rows = [grid.rows(tmp_path / name / "grid", EVALUATED) for name in ("cluster", "one")]
     assert same(rows[0], rows[1])
-    assert same(rows[0], plain(wanted))
+    assert same(rows[0], plain(EVALUATED))
     assert (tmp_path / "cluster" / "report.html").stat().st_size > 100_000

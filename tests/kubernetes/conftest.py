@@ -1,7 +1,6 @@
 """A namespace of the real test cluster for each test, and pods that do what a test says."""
 
 import os
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import yaml
 
 from lagless.settings import Settings, parse
 from tests.kubernetes import hosted
+from tests.waiting import until
 
 BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
 SERVES = """
@@ -24,17 +24,6 @@ class Fine(http.server.BaseHTTPRequestHandler):
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 http.server.HTTPServer(("", 9400), Fine).serve_forever()
 """
-
-
-def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
-    """Wait for something to become true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited {seconds:g} s in vain for {what}")
 
 
 @pytest.fixture(scope="session")

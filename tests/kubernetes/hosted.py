@@ -51,7 +51,7 @@ def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     """Run a broker and a warm Connect server that pods reach."""
     # Pods cannot write beside the source: each would compile it anew.
     compileall.compile_dir(Path(lagless.__file__).parent, quiet=2)
-    where = address(kubeconfig)
+    where = pods.address(kubeconfig)
     port = ports.free()[0]
     listeners = {
         "listeners": f"PODS://0.0.0.0:{port}",
@@ -72,15 +72,6 @@ def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
             os.umask(before)
         with server:
             yield Stage(kubeconfig, broker, server, where)
-
-
-def address(kubeconfig: Path) -> str:
-    """Give the address at which pods reach this machine, which is the cluster's one node."""
-    from kubernetes import client, config
-
-    config.load_kube_config(str(kubeconfig))
-    (node,) = client.CoreV1Api().list_node().items
-    return str(next(a.address for a in node.status.addresses if a.type == "InternalIP"))
 
 
 def write_template(file: Path, writable: Path) -> Path:

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from lagless.embedded import distribution, java
-from lagless.evaluation import cells, grid
-from lagless.evaluation.experiments import PAPER
+from lagless.evaluation import grid
 from lagless.live import pods
 from tests.evaluation import test_grid
 from tests.kubernetes import hosted
@@ -61,7 +60,7 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
         "spark.kubernetes.executor.request.cores": "100m",
         "spark.executor.instances": "2",
         "spark.executor.memory": "512m",
-        "spark.driver.host": hosted.address(kubeconfig),
+        "spark.driver.host": pods.address(kubeconfig),
         "spark.driver.bindAddress": "0.0.0.0",
     }
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
@@ -72,7 +71,7 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
         KUBECONFIG=str(kubeconfig),
         PYSPARK_PYTHON=sys.executable,
     )
-    wanted = cells.every((*PAPER, "ezzeddine"), (5.0, 25.0), ("random", "zero"), (0, 1), (9,))
+    wanted = test_grid.EVALUATED
     assert outcome["rows"] == len(wanted) * 6
     rows = grid.rows(tmp_path / "pods" / "grid", wanted)
     assert test_grid.same(rows, test_grid.plain(wanted))

@@ -11,7 +11,7 @@ from lagless.model import Consumer
 from lagless.ports import Provisioner
 from lagless.settings import Settings
 from tests.adapters.provisioner_exam import ProvisionerExam
-from tests.kubernetes.conftest import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 

@@ -27,7 +27,8 @@ from lagless.live import pods, stand
 from lagless.messages import Heartbeat
 from lagless.settings import Settings, parse
 from tests.kubernetes import hosted
-from tests.kubernetes.conftest import BASE, new_namespace, until
+from tests.kubernetes.conftest import BASE, new_namespace
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.kubernetes,

@@ -10,7 +10,7 @@ from lagless.adapters.kubernetes.provisioner import KubernetesProvisioner
 from lagless.errors import WrongSettings
 from lagless.ports import Instance
 from lagless.settings import Settings
-from tests.kubernetes.conftest import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 

@@ -12,7 +12,8 @@ import yaml
 from lagless.adapters.kubernetes.provisioner import KubernetesProvisioner
 from lagless.errors import LaglessError
 from lagless.settings import Settings
-from tests.kubernetes.conftest import BASE, until
+from tests.kubernetes.conftest import BASE
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 

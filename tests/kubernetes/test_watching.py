@@ -1,6 +1,5 @@
 """A copy that is told of the same objects in another order than they came about."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 from kubernetes import watch
 
 from lagless.adapters.kubernetes.watching import Followed
+from tests.waiting import until
 
 
 def found(version: int, uid: str, name: str = "consumer-1") -> dict[str, Any]:
@@ -90,8 +90,5 @@ def test_after_a_watch_that_was_cut_off_all_is_listed_anew(
     cluster.followed.start()
     assert cluster.uids() == ["old"]
     cluster.listed = [found(6, "other")]
-    until = time.monotonic() + 30
-    while cluster.uids() != ["other"]:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: cluster.uids() == ["other"], "a new list", 30)
     cluster.followed.stop()

@@ -10,6 +10,7 @@ from lagless.adapters.lake import ingestion
 from lagless.errors import ClaimLost, DataLost, GiveUp
 from lagless.model import TopicPartition
 from lagless.ports import Span
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
@@ -178,7 +179,7 @@ def test_open_transactions_are_waited_for(
     assert one.rows() == []
     producer.commit_transaction()
     # The broker writes its marker in its own time.
-    _eventually(lambda: bool(one.cycle.gather(one.held).spans))
+    until(lambda: bool(one.cycle.gather(one.held).spans), "records", 10)
     one.drain()
     assert [row["value"] for row in one.rows()] == ["a"]
 
@@ -376,7 +377,7 @@ def test_group_offsets_count_only_at_the_first_meeting(
     one = bench(name, format="text")
     one.offsets.commit({TopicPartition(name, 0): 2})
     one.offsets.committed([TopicPartition(name, 0)])
-    _eventually(lambda: one.offsets.committed([TopicPartition(name, 0)]) != {})
+    until(lambda: one.offsets.committed([TopicPartition(name, 0)]) != {}, "an offset", 10)
     one.drain()
     assert [row["value"] for row in one.rows()] == ["c", "d"]
     one.offsets.commit({TopicPartition(name, 0): 0})
@@ -409,16 +410,6 @@ def test_72_partitions_land_in_one_file(
     one.drain()
     assert [row["value"] for row in one.rows()] == [str(number) for number in range(72)]
     assert one.files() == 1
-
-
-def _eventually(condition: Callable[[], bool]) -> None:
-    import time
-
-    for _ in range(100):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it never came about")
 
 
 def _reject_only(one: "Bench", patch: pytest.MonkeyPatch) -> None:

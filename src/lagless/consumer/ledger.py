@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from lagless.model import TopicPartition
+from lagless.model import LONG_CYCLE, TopicPartition
 from lagless.ports import Bounds, Position, Span
 
 PROBE = 100
@@ -25,8 +25,6 @@ class Batch:
 
     batch_bytes: float
     max_batch_bytes: float
-    longest: float = field(default=5.0, kw_only=True)
-    """Seconds that a cycle should take at most: orders wait for its end."""
 
     def budget(self, backlog: float, cycle_seconds: float, last: float = math.inf) -> float:
         """Give the bytes that the next cycle may read; a backlog allows larger batches.
@@ -34,7 +32,7 @@ class Batch:
         `last` are the bytes of the last cycle: a batch grows from there, and shrinks where that
         took too long.
         """
-        growth = GROWTH if cycle_seconds <= self.longest else self.longest / cycle_seconds
+        growth = GROWTH if cycle_seconds <= LONG_CYCLE else LONG_CYCLE / cycle_seconds
         largest = min(self.max_batch_bytes, max(self.batch_bytes, last * growth))
         return min(max(self.batch_bytes, backlog), largest)
 

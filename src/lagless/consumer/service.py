@@ -14,7 +14,7 @@ from lagless.consumer.orders import Orders
 from lagless.consumer.pulse import Pulse, Vitals
 from lagless.errors import Away, ClaimLost, GiveUp, LaglessError, NotYet, TryAgain
 from lagless.messages import Heartbeat, WriteSpeeds, flatten, nest
-from lagless.model import Consumer, TopicPartition
+from lagless.model import LONG_CYCLE, Consumer, TopicPartition
 from lagless.ports import Clock, ConsumerMailbox, Offsets, Tables
 from lagless.settings import ConsumerSettings
 
@@ -63,8 +63,8 @@ class Service:
         self.orders = Orders(state, self._claims, clock, mailbox, self._note)
         self.vitals = Vitals()
         self._rested = clock.now()
-        # A cycle's wait, and the longest cycle that a batch should make, with as much to spare.
-        savings = 2 * (settings.wait_seconds + batch.longest)
+        # A cycle's wait and a long cycle, with as much to spare.
+        savings = 2 * (settings.wait_seconds + LONG_CYCLE)
         self._quota = ledger.Quota(settings.max_rate, savings, clock.now())
         self._last = float("inf")
         self._cold = True

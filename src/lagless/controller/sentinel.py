@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from lagless import messages
 from lagless.controller.facts import Policy, State
-from lagless.model import Consumer, TopicPartition
+from lagless.model import LONG_CYCLE, Consumer, TopicPartition
 
-LONG = 5.0
-"""Seconds of a cycle above which its backlog is one, and not a part of reading in cycles."""
 OVER = 1.1
 """How much fuller than packed a consumer may get where there are too few consumers anyway."""
 
@@ -52,13 +50,14 @@ def backlogs(
 ) -> dict[TopicPartition, float]:
     """Give the bytes of each partition that its consumer is late with.
 
-    What is written while a cycle gathers and reads waits always, and is nothing to catch up with.
+    What is written while a cycle gathers and reads waits always, and is nothing to catch up with;
+    a cycle that takes longer than it should is late itself.
     """
     found = dict(state.backlog)
     for member in state.members.values():
         if member.last is not None:
             found.update(dict.fromkeys(member.held, 0.0))
-            ordinary = policy.gather + min(member.last.cycle_seconds, LONG)
+            ordinary = policy.gather + min(member.last.cycle_seconds, LONG_CYCLE)
             for p, waiting in messages.flatten(member.last.backlog).items():
                 found[p] = waiting - ordinary * speeds.get(p, 0.0)
     return {p: late for p, late in found.items() if late > 0}

@@ -87,7 +87,7 @@ class ConnectServer:
         if self._port is not None and not ports.is_free(self._port):
             raise GiveUp(f"port {self._port} is in use on this machine: choose another one")
         self._sweep()
-        self._scratch.mkdir(parents=True)
+        self._scratch.mkdir(parents=True, exist_ok=True)
         self._port = self._port or ports.free()[0]
         parts = jars.spark_jars()
         conf = {

@@ -97,9 +97,8 @@ class Cluster:
         _core().delete_namespaced_pod(FILLER, self.namespace, grace_period_seconds=0)
 
 
-@contextmanager
-def namespace(kubeconfig: Path) -> Iterator[Cluster]:
-    """Make a namespace, and delete it with all that is in it."""
+def address(kubeconfig: Path) -> str:
+    """Give the address at which pods reach this machine, which has to be the cluster's one node."""
     with extras.needed("kubernetes"):
         from kubernetes import config
     try:
@@ -109,7 +108,13 @@ def namespace(kubeconfig: Path) -> Iterator[Cluster]:
         raise WrongInput(
             f"--kubeconfig {kubeconfig}: no cluster answers there ({error})"
         ) from error
-    address = _address(nodes, kubeconfig)
+    return _address(nodes, kubeconfig)
+
+
+@contextmanager
+def namespace(kubeconfig: Path) -> Iterator[Cluster]:
+    """Make a namespace, and delete it with all that is in it."""
+    where = address(kubeconfig)
     name = f"lagless-live-{uuid.uuid4().hex[:8]}"
     _core().create_namespace({"metadata": {"name": name}})
     try:
@@ -118,7 +123,7 @@ def namespace(kubeconfig: Path) -> Iterator[Cluster]:
             if time.monotonic() > until:
                 raise GiveUp(f"the namespace {name} has no service account after 60 s")
             time.sleep(0.1)
-        yield Cluster(kubeconfig, name, address)
+        yield Cluster(kubeconfig, name, where)
     finally:
         _end(name)
 
