@@ -5,13 +5,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 import lagless
 from lagless import packing
 from lagless.errors import WrongInput
+from lagless.packing import anyfit
 from tests.packing import reference
 
 
@@ -112,10 +115,21 @@ def test_naming_an_algorithm_loads_no_library() -> None:
 def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
     code = """
 import json, numpy as np
-from lagless.packing import anyfit, modified
-for pack in (anyfit.nf, modified.mbf):
-    pack(np.array([0.6, 0.5]), 1.0, np.array([1, 0]))
-print(json.dumps([sum(p.stats.cache_misses.values()) for p in (anyfit.nf, modified.mbf)]))
+from lagless.packing import anyfit, order
+anyfit.nfd(np.array([0.6, 0.5]), 1.0, np.array([1, 0]))
+kernels = anyfit.nf, order.ranked
+print(json.dumps([sum(kernel.stats.cache_misses.values()) for kernel in kernels]))
 """
     assert json.loads(run(code, NUMBA_CACHE_DIR=str(tmp_path))) == [1, 1]
     assert json.loads(run(code, NUMBA_CACHE_DIR=str(tmp_path))) == [0, 0]
+
+
+@pytest.mark.slow
+def test_compiled_code_calls_the_algorithms_too() -> None:
+    def replay(stream: Any, capacity: float, current: Any) -> Any:
+        for speeds in stream:
+            current = anyfit.nfd(speeds, capacity, current)
+        return current
+
+    stream = np.array([[0.6, 0.5, 0.4], [0.3, 0.5, 0.4]])
+    assert njit(replay)(stream, 1.0, np.zeros(3, np.int64)).tolist() == [1, 2, 2]

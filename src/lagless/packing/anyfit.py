@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lagless.packing import group, pages
-from lagless.packing.compiled import kernel
+from lagless.packing.compiled import kernel, shorthand
 from lagless.packing.order import ranked
 
 Speeds: TypeAlias = NDArray[np.float64]
@@ -66,44 +66,44 @@ def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     return group.numbers(placed, high)
 
 
-@kernel
+@shorthand
 def nfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit Decreasing."""
     order, rates = ranked(speeds)
     return scattered(nf(rates, capacity, previous[order]), order)
 
 
-@kernel
+@shorthand
 def ff(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by First Fit."""
     return fit(speeds, capacity, previous, group.FIRST)
 
 
-@kernel
+@shorthand
 def ffd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by First Fit Decreasing."""
     return fit_decreasing(speeds, capacity, previous, group.FIRST)
 
 
-@kernel
+@shorthand
 def bf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Best Fit."""
     return fit(speeds, capacity, previous, group.BEST)
 
 
-@kernel
+@shorthand
 def bfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Best Fit Decreasing."""
     return fit_decreasing(speeds, capacity, previous, group.BEST)
 
 
-@kernel
+@shorthand
 def wf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Worst Fit."""
     return fit(speeds, capacity, previous, group.WORST)
 
 
-@kernel
+@shorthand
 def wfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Worst Fit Decreasing."""
     return fit_decreasing(speeds, capacity, previous, group.WORST)

@@ -4,7 +4,7 @@ import numpy as np
 
 from lagless.errors import WrongInput
 from lagless.packing.anyfit import Consumers, Speeds, ffd
-from lagless.packing.compiled import kernel
+from lagless.packing.compiled import shorthand
 
 
 def kd(speeds: Speeds, capacity: float, previous: Consumers, *, n: int) -> Consumers:
@@ -14,7 +14,7 @@ def kd(speeds: Speeds, capacity: float, previous: Consumers, *, n: int) -> Consu
     return np.arange(len(speeds), dtype=np.int64) % n + 1
 
 
-@kernel
+@shorthand
 def ezzeddine(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by First Fit Decreasing on bytes/s, as if there were no previous consumers."""
     return ffd(speeds, capacity, np.zeros_like(previous))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from numba import njit
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -19,3 +20,11 @@ def kernel(function: Function) -> Function:
         return cast(Function, njit(cache=True)(function))
     except RuntimeError:  # nowhere to write: compile in each process
         return cast(Function, njit(function))
+
+
+def shorthand(function: Function) -> Function:
+    """Leave a function that only calls a kernel as it is; kernels may call it too.
+
+    Compiling it would compile again all that it calls.
+    """
+    return cast(Function, register_jitable(function))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lagless.packing import group, pages
 from lagless.packing.anyfit import Consumers, Speeds, scattered
-from lagless.packing.compiled import kernel
+from lagless.packing.compiled import kernel, shorthand
 from lagless.packing.order import decreasing, ranked
 
 
@@ -106,25 +106,25 @@ def modified(
     return group.numbers(scattered(by_rank, order), high)
 
 
-@kernel
+@shorthand
 def mwf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Modified Worst Fit."""
     return modified(speeds, capacity, previous, group.WORST, False)
 
 
-@kernel
+@shorthand
 def mbf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Modified Best Fit."""
     return modified(speeds, capacity, previous, group.BEST, False)
 
 
-@kernel
+@shorthand
 def mwfp(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Modified Worst Fit Partition."""
     return modified(speeds, capacity, previous, group.WORST, True)
 
 
-@kernel
+@shorthand
 def mbfp(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Modified Best Fit Partition."""
     return modified(speeds, capacity, previous, group.BEST, True)

@@ -94,8 +94,8 @@ def refill(
     """
     free = len(rates) - kept.sum()
     tries = 20 if len(rates) <= sticky_probe.ROW else 4
-    placed, opened = place(rates, capacity, before, slots, kept, 0)
     low, high = 0, free
+    placed, opened = place(rates, capacity, before, slots, kept, low)
     if opened <= target:
         high = 0
     while low < high and tries > 0:
