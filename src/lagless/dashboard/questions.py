@@ -66,16 +66,23 @@ class Questions:
         if not capacity > 0:
             self._answer.show("The capacity should be more than 0.")
             return
-        if self._asked is None:
-            self._answer.show("Trying every algorithm …")
+        first, chosen = self._asked is None, self._algorithm.value
         self._asked = asked = object()
-        chosen = self._algorithm.value
-        found = await _aside(lambda: _all(seen, capacity, slack))
-        if asked is not self._asked:
-            return  # somebody typed on meanwhile
-        answer = next(one for one in found if one.algorithm == chosen)
-        self._answer.show(_sentence(answer, len(seen.bins)))
-        self._all.show(tables.answers(found, len(seen.bins), chosen))
+        if first:
+            self._answer.show(
+                f"Trying {chosen} … A new machine compiles it first, for up to a minute."
+            )
+        found: dict[str, whatif.Answer] = {}
+        for name in sorted(whatif.algorithms(), key=lambda name: name != chosen):
+            found[name] = await _aside(
+                partial(whatif.ask, seen.speeds, capacity, seen.held, name, slack)
+            )
+            if asked is not self._asked:
+                return  # somebody typed on meanwhile
+            if name == chosen:
+                self._answer.show(_sentence(found[name], len(seen.bins)))
+        answers = [found[name] for name in whatif.algorithms()]
+        self._all.show(tables.answers(answers, len(seen.bins), chosen))
 
 
 async def _aside(work: Callable[[], T]) -> T:
@@ -96,12 +103,6 @@ async def _aside(work: Callable[[], T]) -> T:
 
     Thread(target=go, name="what if", daemon=True).start()
     return await done
-
-
-def _all(seen: Snapshot, capacity: float, slack: float) -> list[whatif.Answer]:
-    return [
-        whatif.ask(seen.speeds, capacity, seen.held, name, slack) for name in whatif.algorithms()
-    ]
 
 
 def _sentence(answer: whatif.Answer, now: int) -> str:

@@ -95,7 +95,8 @@ def run(
 ) -> None:
     """Lead, or stand by to lead, until `ending` is set."""
     chosen = policy(settings)
-    chosen.pack({TopicPartition("warm", 0): 1.0}, chosen.capacity, {})  # kernels load once, now
+    tell(f"loading {algorithm(settings)}, which the first time on a machine has to be compiled")
+    chosen.pack({TopicPartition("warm", 0): 1.0}, chosen.capacity, {})  # not when it is urgent
     observer = controller_metrics.ControllerMetrics(chosen)
     endpoint = None
     if settings.controller.metrics_port is not None:
