@@ -15,12 +15,12 @@ import pytest
 
 from lagless.errors import WrongInput
 from lagless.evaluation import cells, grid
-from lagless.evaluation.experiments import PAPER
+from tests.evaluation import alone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTING = cells.Setting(measurements=6)
+SETTING = alone.SETTING
 WANTED = cells.every(
     ["nf", "bfd", "mwf", "kd_<n>:n=4"], (5.0, 25.0), ("random", "zero"), (0, 1), (9,)
 )
@@ -123,29 +123,19 @@ def test_rows_of_other_settings_are_not_mixed(spark: "SparkSession", tmp_path: P
         grid.run(spark, WANTED[:2], cells.Setting(measurements=7), tmp_path)
 
 
-EVALUATED = cells.every((*PAPER, "ezzeddine"), (5.0, 25.0), ("random", "zero"), (0, 1), (9,))
-"""What `evaluate` works through."""
-
-
-def evaluate(master: str, out: Path, *conf: str, **environment: str) -> dict[str, Any]:
-    """Run the command as a user does; a JVM of its own must not stay in the tests' process."""
-    command = [str(Path(sys.executable).parent / "lagless"), "evaluate", "paper", "--json"]
-    small = ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
-    more = ["--seeds=2", "--algorithms=ezzeddine", f"--master={master}", f"--out={out}"]
-    more += [f"--conf={word}" for word in conf]
+def evaluate(words: Sequence[str], **environment: str) -> str:
+    """Run Python on some words; a JVM of its own must not stay in the tests' process."""
     # A Connect session in this process leaves variables that would turn a child's into one too.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     done = subprocess.run(
-        [*command, *small, *more],
+        [sys.executable, "-m", *words],
         capture_output=True,
         text=True,
         timeout=900,
         env=clean | environment,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
+    return done.stdout
 
 
 @pytest.mark.spark
@@ -154,11 +144,14 @@ def evaluate(master: str, out: Path, *conf: str, **environment: str) -> dict[str
 def test_a_cluster_of_two_workers_gives_the_rows_of_one_core(tmp_path: Path) -> None:
     from lagless.embedded.spark import Cluster
 
+    whole, one = tmp_path / "whole", tmp_path / "one"
+    command = ["lagless", "evaluate", "paper", "--json", f"--out={whole}"]
+    command += ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
     with Cluster(workers=2) as cluster:
-        on_cluster = evaluate(cluster.url, tmp_path / "cluster")
-    on_one_core = evaluate("local[1]", tmp_path / "one")
-    assert on_cluster["rows"] == on_one_core["rows"] == len(EVALUATED) * 6
-    rows = [grid.rows(tmp_path / name / "grid", EVALUATED) for name in ("cluster", "one")]
+        more = ["--seeds=2", "--algorithms=ezzeddine", f"--master={cluster.url}"]
+        assert json.loads(evaluate([*command, *more]))["rows"] == len(alone.WANTED) * 6
+    evaluate(["tests.evaluation.alone", "local[1]", str(one)])
+    rows = [grid.rows(folder, alone.WANTED) for folder in (whole / "grid", one)]
     assert same(rows[0], rows[1])
-    assert same(rows[0], plain(EVALUATED))
-    assert (tmp_path / "cluster" / "report.html").stat().st_size > 100_000
+    assert same(rows[0], plain(alone.WANTED))
+    assert (whole / "report.html").stat().st_size > 100_000

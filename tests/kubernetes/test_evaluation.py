@@ -9,7 +9,7 @@ import yaml
 from lagless.embedded import distribution, java
 from lagless.evaluation import grid
 from lagless.live import pods
-from tests.evaluation import test_grid
+from tests.evaluation import alone, test_grid
 from tests.kubernetes import hosted
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.spark, pytest.mark.slow]
@@ -64,14 +64,12 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
         "spark.driver.bindAddress": "0.0.0.0",
     }
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-    outcome = test_grid.evaluate(
-        f"k8s://{server}",
-        tmp_path / "pods",
-        *(f"{key}={value}" for key, value in told.items()),
+    test_grid.evaluate(
+        ["tests.evaluation.alone", f"k8s://{server}", str(tmp_path / "grid")]
+        + [f"{key}={value}" for key, value in told.items()],
         KUBECONFIG=str(kubeconfig),
         PYSPARK_PYTHON=sys.executable,
     )
-    wanted = test_grid.EVALUATED
-    assert outcome["rows"] == len(wanted) * 6
-    rows = grid.rows(tmp_path / "pods" / "grid", wanted)
-    assert test_grid.same(rows, test_grid.plain(wanted))
+    rows = grid.rows(tmp_path / "grid", alone.WANTED)
+    assert rows.num_rows == len(alone.WANTED) * 6
+    assert test_grid.same(rows, test_grid.plain(alone.WANTED))
