@@ -324,13 +324,14 @@ def commits(world: "World") -> dict[str, Any]:
 
 
 def _age(path: Path, entries: int) -> None:
-    """Make a table that has had so many commits, as compaction and shortening leave its log."""
+    """Make a table that has had so many commits, as a consumer and shortening leave its log."""
     from deltalake import DeltaTable
 
+    from lagless.adapters.lake import logs
     from lagless.adapters.lake.columns import ALWAYS
+    from lagless.adapters.lake.handle import Handle
 
-    kept = 200
-    DeltaTable.create(str(path), ALWAYS)
+    Handle(path, ALWAYS, retention_hours=24).open()
     log = path / "_delta_log"
 
     def commit(number: int) -> None:
@@ -342,14 +343,14 @@ def _age(path: Path, entries: int) -> None:
 
     commit(1)
     DeltaTable(str(path)).create_checkpoint()
-    # What lies before a checkpoint is deleted: only its number tells how many there were.
-    at = entries - kept
+    # What lies far before a checkpoint is deleted: only its number tells how many there were.
+    at = entries - 10
     (log / f"{1:020}.checkpoint.parquet").rename(log / f"{at:020}.checkpoint.parquet")
     said = json.loads((log / "_last_checkpoint").read_text())
     (log / "_last_checkpoint").write_text(json.dumps({**said, "version": at}))
     for number in (0, 1):
         (log / f"{number:020}.json").unlink()
-    for number in range(at, entries):
+    for number in range(at - logs.KEPT, entries):
         commit(number)
 
 

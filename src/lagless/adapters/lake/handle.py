@@ -65,6 +65,8 @@ class Handle:
                 configuration={
                     # Unsaid, delta-rs takes a column without a range for one that holds nothing.
                     "delta.dataSkippingStatsColumns": ",".join(ranged),
+                    # Each look and each commit reads every entry since the last checkpoint.
+                    "delta.checkpointInterval": "30",
                     "delta.logRetentionDuration": f"interval {seconds} seconds",
                     "delta.enableExpiredLogCleanup": "true",
                 },
