@@ -85,9 +85,15 @@ def judge(source: DataFrame, form: Format) -> DataFrame:
         .when(F.col("_parsed._corrupt").isNull() & F.col("_parsed.v").isNull(), F.lit("no object"))
         .when(~fits, F.lit("no JSON object that fits the schema"))
     )
-    names = F.array(*[F.lit(one.name) for one in form.fields.fields]).cast("array<string>")
-    unknown = F.array_except(F.json_object_keys(text), names)
-    return frame.withColumn("_reason", reason).withColumn("_unknown", unknown)
+    frame = frame.withColumn("_reason", reason).withColumn("_keys", F.json_object_keys(text))
+    return frame.withColumn("_unknown", _unknown(form.fields)).drop("_keys")
+
+
+def _unknown(fields: StructType) -> Column:
+    """Give the keys that are no fields; to see that they are just the fields is much cheaper."""
+    keys, none = F.col("_keys"), F.array().cast("array<string>")
+    names = F.array(*map(F.lit, fields.names)).cast("array<string>")
+    return F.when(keys == names, none).otherwise(F.array_except(keys, names))
 
 
 def _overflown(fields: StructType) -> Column:
