@@ -14,7 +14,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -469,16 +468,15 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--report", type=Path)
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="lagless-bench-"))
-    world = World(folder, given.mb)
     found: dict[str, Any] = {"load_average_before": os.getloadavg()[0]}
-    try:
-        for name in given.only.split(","):
-            found[name] = PARTS[name](world)
-            print(json.dumps({name: found[name]}, indent=2), flush=True)
-    finally:
-        world.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="lagless-bench-", ignore_cleanup_errors=True) as folder:
+        world = World(Path(folder), given.mb)
+        try:
+            for name in given.only.split(","):
+                found[name] = PARTS[name](world)
+                print(json.dumps({name: found[name]}, indent=2), flush=True)
+        finally:
+            world.close()
     found["load_average_after"] = os.getloadavg()[0]
     if given.report is not None:
         given.report.write_text(json.dumps(found, indent=2))
