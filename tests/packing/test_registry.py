@@ -115,9 +115,10 @@ def test_naming_an_algorithm_loads_no_library() -> None:
 def test_a_second_process_does_not_compile_again(tmp_path: Path) -> None:
     code = """
 import json, numpy as np
-from lagless.packing import anyfit, order
-anyfit.nfd(np.array([0.6, 0.5]), 1.0, np.array([1, 0]))
-kernels = anyfit.nf, order.ranked
+from lagless.packing import anyfit, modified
+for pack in (anyfit.nf, modified.mbf):
+    pack(np.array([0.6, 0.5]), 1.0, np.array([1, 0]))
+kernels = anyfit.nf, modified.modified
 print(json.dumps([sum(kernel.stats.cache_misses.values()) for kernel in kernels]))
 """
     assert json.loads(run(code, NUMBA_CACHE_DIR=str(tmp_path))) == [1, 1]

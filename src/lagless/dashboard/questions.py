@@ -72,17 +72,16 @@ class Questions:
             self._answer.show(
                 f"Trying {chosen} … A new machine compiles it first, for up to a minute."
             )
-        found: dict[str, whatif.Answer] = {}
-        for name in sorted(whatif.algorithms(), key=lambda name: name != chosen):
-            found[name] = await _aside(
-                partial(whatif.ask, seen.speeds, capacity, seen.held, name, slack)
-            )
-            if asked is not self._asked:
-                return  # somebody typed on meanwhile
-            if name == chosen:
-                self._answer.show(_sentence(found[name], len(seen.bins)))
-        answers = [found[name] for name in whatif.algorithms()]
-        self._all.show(tables.answers(answers, len(seen.bins), chosen))
+        ask = partial(whatif.ask, seen.speeds, capacity, seen.held, slack=slack)
+        answer = await _aside(lambda: ask(chosen))
+        if asked is not self._asked:
+            return  # somebody typed on meanwhile
+        self._answer.show(_sentence(answer, len(seen.bins)))
+        found = await _aside(
+            lambda: [answer if name == chosen else ask(name) for name in whatif.algorithms()]
+        )
+        if asked is self._asked:
+            self._all.show(tables.answers(found, len(seen.bins), chosen))
 
 
 async def _aside(work: Callable[[], T]) -> T:
