@@ -138,6 +138,14 @@ def evaluate(words: Sequence[str], **environment: str) -> str:
     return done.stdout
 
 
+def paper(master: str, out: Path, *conf: str, **environment: str) -> int:
+    """Run the whole command on `alone.WANTED` as a user does, and give the rows it tells."""
+    command = ["lagless", "evaluate", "paper", "--json", f"--master={master}", f"--out={out}"]
+    command += ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
+    command += ["--seeds=2", "--algorithms=ezzeddine", *(f"--conf={word}" for word in conf)]
+    return int(json.loads(evaluate(command, **environment))["rows"])
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)
@@ -145,11 +153,8 @@ def test_a_cluster_of_two_workers_gives_the_rows_of_one_core(tmp_path: Path) -> 
     from lagless.embedded.spark import Cluster
 
     whole, one = tmp_path / "whole", tmp_path / "one"
-    command = ["lagless", "evaluate", "paper", "--json", f"--out={whole}"]
-    command += ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
     with Cluster(workers=2) as cluster:
-        more = ["--seeds=2", "--algorithms=ezzeddine", f"--master={cluster.url}"]
-        assert json.loads(evaluate([*command, *more]))["rows"] == len(alone.WANTED) * 6
+        assert paper(cluster.url, whole) == len(alone.WANTED) * 6
     evaluate(["tests.evaluation.alone", "local[1]", str(one)])
     rows = [grid.rows(folder, alone.WANTED) for folder in (whole / "grid", one)]
     assert same(rows[0], rows[1])
