@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import anyfit, exact, scores, sticky
+from lagless.packing import anyfit, bounds, exact, scores, sticky
 from lagless.simulation import latency, replay, streams
 
 PAPER = ["nf", "nfd", "ff", "ffd", "bf", "bfd", "wf", "wfd", "mwf", "mbf", "mwfp", "mbfp"]
 DELTAS = [5, 10, 15, 20, 25]
-SLACKS = [0.0, 0.01, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.35]
+SLACKS = [0.0, 0.01, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08]
+SLACKS += [0.1, 0.12, 0.13, 0.15, 0.2, 0.25, 0.35]
 PARTS = ["front", "latency", "gap", "bound", "speed", "pictures"]
 CAPACITY = 100.0
 DOCS = Path(__file__).parent.parent / "docs"
@@ -174,39 +175,35 @@ def gap(seeds: int) -> None:
     write("gap", table([*head, "sticky/exact", "exact/bfd", "exact/mbfp"], rows))
 
 
-def evicted(speeds: Floats, previous: NDArray[np.int64]) -> float:
-    """Sum, over the consumers that are too full, the least speed that has to leave each of them.
+def bounded(delta: int, slack: float, rival: str, seed: int) -> Floats:
+    """Sum, over every 20th step, the Rscores of sticky, of its bound and of a rival."""
+    speeds = stream(delta, 200, 500, seed)
+    beside = replay.run(rival, speeds, CAPACITY, "fixed", 1).rscore
+    sums, previous = np.zeros(3), np.zeros(200, np.int64)
+    for at, measured in enumerate(speeds):
+        current = sticky.pack(measured, CAPACITY, previous, slack=slack)
+        if at and at % 20 == 0:
+            moved = scores.moved_rate(measured, previous, current)
+            allowed = len(np.unique(current))
+            least = bounds.least_moved(measured, CAPACITY, previous, current, allowed)
+            sums += np.array([moved / CAPACITY, least / CAPACITY, beside[at]])
+        previous = current
+    return sums / len(range(20, len(speeds), 20))
 
-    Whatever the packing and its number of consumers: no less can move.
-    """
-    least = 0.0
-    for consumer in np.unique(previous[previous > 0]):
-        held = speeds[previous == consumer]
-        beyond = held.sum() - CAPACITY
-        if beyond > 0:
-            sums = np.zeros(1)
-            for rate in held:
-                sums = np.concatenate([sums, sums + rate])
-            least += sums[sums >= beyond * (1 - 1e-12)].min()
-    return least
 
-
-def bound(seeds: int) -> None:
+def bound(seeds: int, jobs: int) -> None:
     """Compare sticky on 200 partitions with what any packing has to move from its assignments."""
+    cases = [(d, s, r) for s, r in ((0.0, "bfd"), (0.05, "mbf"), (0.12, "mwf")) for d in DELTAS]
+    tasks = [(*case, seed) for case in cases for seed in range(seeds)]
+    with ProcessPoolExecutor(jobs) as pool:
+        found = np.array(list(pool.map(bounded, *zip(*tasks, strict=True))))
     rows = []
-    for delta in DELTAS:
-        sums = dict.fromkeys(("bfd", "sticky", "bound"), 0.0)
-        for seed in range(seeds):
-            speeds = stream(delta, 200, 500, seed)
-            ours = list(replay.assignments("sticky:slack=0", speeds, CAPACITY, "fixed", 1))
-            for name, spec in (("bfd", "bfd"), ("sticky", "sticky:slack=0")):
-                sums[name] += replay.run(spec, speeds, CAPACITY, "fixed", 1).rscore.mean()
-            steps = zip(speeds[1:], ours, strict=False)
-            sums["bound"] += sum(evicted(*step) for step in steps) / CAPACITY / len(speeds)
-        cells = [f"{value / seeds:.2f}" for value in sums.values()]
-        ratios = [f"{sums[name] / sums['bfd']:.3f}" for name in ("sticky", "bound")]
-        rows.append([str(delta), *cells, *ratios])
-    head = ["δ", "bfd", "sticky, slack 0", "bound", "sticky/bfd", "bound/bfd"]
+    for (delta, slack, rival), runs in zip(cases, np.split(found, len(cases)), strict=True):
+        ours, least, theirs = runs.mean(axis=0)
+        cells = [f"{ours:.2f}", f"{least:.2f}", f"{ours / least:.3f}", f"{rival}, {theirs:.2f}"]
+        cells += [f"{ours / theirs:.3f}", f"{least / theirs:.3f}"]
+        rows.append([f"{slack:g}", str(delta), *cells])
+    head = ["slack", "δ", "sticky", "bound", "sticky/bound", "rival", "sticky/rival", "bound/rival"]
     write("bound", table(head, rows))
 
 
@@ -283,7 +280,7 @@ def main() -> None:
         "speed": speed,
         "latency": lambda: late(2 * asked.seeds),
         "gap": lambda: gap(asked.seeds),
-        "bound": lambda: bound(asked.seeds),
+        "bound": lambda: bound(asked.seeds, asked.jobs),
         "front": lambda: front(asked.seeds, asked.jobs),
     }
     for name, part in parts.items():
