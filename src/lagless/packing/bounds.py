@@ -38,7 +38,7 @@ CALM = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of speeds: what stays counts for a partition that is put into its home again."""
+    """One change of speeds, in units of the capacity; what stays counts for who stays at home."""
 
     stays: Speeds
     sizes: Sizes
@@ -55,10 +55,12 @@ def least_moved(
     `current` is any such packing, to start from.
     """
     names = np.unique(previous[previous > 0])
+    rates = speeds / capacity
     # What misses a whole unit by rounding alone is one: the sum stays below the next.
-    sizes = np.floor(np.minimum(speeds * (UNITS / capacity) + 1e-9, UNITS))
+    sizes = np.floor(np.minimum(rates * UNITS + 1e-9, UNITS))
     step = Step(
-        stays=np.where(previous > 0, speeds, 0.0),
+        # What is next to nothing may move unseen: the solver cannot tell it from rounding.
+        stays=np.where((previous > 0) & (rates > 1e-9), rates, 0.0),
         sizes=sizes.astype(np.int64),
         home=np.where(previous > 0, np.searchsorted(names, previous) + 1, 0),
         homes=len(names),
@@ -83,7 +85,7 @@ def least_moved(
                 break
         if most - stay <= NEAR * (had - stay) or not added:
             break
-    return had - most
+    return capacity * (had - most)
 
 
 def at_most(values: Speeds, worths: float, consumers: int) -> float:
