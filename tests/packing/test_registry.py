@@ -118,7 +118,7 @@ import json, numpy as np
 from lagless.packing import anyfit, modified
 for pack in (anyfit.nf, modified.mbf):
     pack(np.array([0.6, 0.5]), 1.0, np.array([1, 0]))
-kernels = anyfit.nf, modified.modified
+kernels = anyfit.fit, modified.modified
 print(json.dumps([sum(kernel.stats.cache_misses.values()) for kernel in kernels]))
 """
     assert json.loads(run(code, NUMBA_CACHE_DIR=str(tmp_path))) == [1, 1]

@@ -20,26 +20,45 @@ Values = TypeVar("Values", NDArray[np.int64], NDArray[np.int32])
 
 @kernel
 def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
-    """Place the partitions as they come by First, Best or Worst Fit, in O(n log n)."""
+    """Place the partitions as they come by a rule, in O(n log n)."""
     before, high = group.slots(previous)
-    count = len(speeds) + len(high)
+    return group.numbers(placed(speeds, capacity, before, len(high), rule), high)
+
+
+@kernel
+def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
+    """Place the partitions by decreasing speed by a rule, in O(n log n)."""
+    order, rates = ranked(speeds)
+    before, high = group.slots(previous)
+    found = placed(rates, capacity, gathered(before, order), len(high), rule)
+    return group.numbers(scattered(found, order), high)
+
+
+@kernel
+def placed(
+    speeds: Speeds, capacity: float, before: group.Slots, high: int, rule: int
+) -> group.Slots:
+    """Return the slots in which a rule puts the partitions; `high` follow those of low numbers."""
+    count = len(speeds) + high
     held, links, counts = group.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
-    placed = pages.large(np.empty(len(speeds), np.int32))
+    found = pages.large(np.empty(len(speeds), np.int32))
     for j in range(len(speeds)):
         slot = group.join(rule, held, links, counts, capacity, speeds[j])
         if slot < 0:
             slot = group.unused(used, lowest, before[j])
             group.create(rule, held, links, counts, capacity, slot, speeds[j])
-        placed[j] = slot
-    return group.numbers(placed, high)
+        found[j] = slot
+    return found
 
 
 @kernel
-def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
-    """Place the partitions by decreasing speed by First, Best or Worst Fit, in O(n log n)."""
-    order, rates = ranked(speeds)
-    return scattered(fit(rates, capacity, previous[order], rule), order)
+def gathered(values: group.Slots, order: NDArray[np.int32]) -> group.Slots:
+    """Return in another order what is given in the list's."""
+    found = pages.large(np.empty_like(values))
+    for i in range(len(order)):
+        found[i] = values[order[i]]
+    return found
 
 
 @kernel
@@ -51,26 +70,16 @@ def scattered(values: Values, order: NDArray[np.int32]) -> Values:
     return found
 
 
-@kernel
+@shorthand
 def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit: only the consumer created last is open."""
-    before, high = group.slots(previous)
-    used, lowest = np.zeros(len(speeds) + len(high), np.bool_), np.zeros(1, np.int64)
-    placed = pages.large(np.empty(len(speeds), np.int32))
-    last, load = -1, 0.0
-    for j in range(len(speeds)):
-        if last < 0 or load + speeds[j] > capacity:
-            last, load = group.unused(used, lowest, before[j]), 0.0
-        load += speeds[j]
-        placed[j] = last
-    return group.numbers(placed, high)
+    return fit(speeds, capacity, previous, group.NEXT)
 
 
 @shorthand
 def nfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
     """Pack by Next Fit Decreasing."""
-    order, rates = ranked(speeds)
-    return scattered(nf(rates, capacity, previous[order]), order)
+    return fit_decreasing(speeds, capacity, previous, group.NEXT)
 
 
 @shorthand

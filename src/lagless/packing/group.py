@@ -8,7 +8,8 @@ A partition fits if load + s ≤ C in float64, the load summed from 0 in the ord
 What is faster than C makes a load above C, which nothing joins, not even speed 0.
 
 The open consumers of a rule are three arrays, which `minima`, `loads` and `heap` read each in
-their own way. They are handed on one by one, since numba counts references to those in a tuple.
+their own way; Next Fit has the load and the slot of the one that is open. They are handed on one
+by one, since numba counts references to those in a tuple.
 """
 
 from typing import TypeAlias
@@ -20,7 +21,7 @@ from lagless.packing import heap, loads, minima, pages
 from lagless.packing.compiled import kernel
 from lagless.packing.order import increasing
 
-FIRST, BEST, WORST = 0, 1, 2
+FIRST, BEST, WORST, NEXT = 0, 1, 2, 3
 
 Loads: TypeAlias = NDArray[np.float64]
 Links: TypeAlias = NDArray[np.int32]
@@ -73,6 +74,8 @@ def empty(rule: int, count: int) -> tuple[Loads, Links, Counts]:
         return minima.empty(count), np.empty(0, np.int32), np.empty(0, np.int64)
     if rule == BEST:
         return loads.empty(count)
+    if rule == NEXT:
+        return np.full(1, np.inf), np.empty(1, np.int32), np.empty(0, np.int64)
     loads_of, slots_of = pages.lined_up(count, 1), pages.large(np.empty(count, np.int32))
     return loads_of, slots_of, np.zeros(1, np.int64)
 
@@ -90,6 +93,8 @@ def create(
     """Open the consumer of a slot with what it already has."""
     if rule == FIRST:
         minima.put(held, slot, load)
+    elif rule == NEXT:
+        held[0], links[0] = load, slot
     elif load > capacity:
         return
     elif rule == BEST:
@@ -115,6 +120,11 @@ def join(
             load = loads.take(held, links, counts) + speed
             loads.insert(held, links, counts, slot, load)
         return slot
+    if rule == NEXT:
+        if held[0] + speed > capacity:
+            return -1
+        held[0] += speed
+        return int(links[0])
     if counts[0] == 0 or held[0] + speed > capacity:
         return -1
     slot = int(links[0])

@@ -1,4 +1,4 @@
-"""First Fit's open consumers: a tree of minima with eight branches a node, over slots.
+"""First Fit's open consumers: a tree of minima with 32 branches a node, over slots.
 
 Finds the lowest slot whose load leaves room, in O(log B). Loads of slots that are not open are
 infinite, so nothing fits there.
@@ -14,13 +14,15 @@ from lagless.packing.compiled import kernel
 
 Tree: TypeAlias = NDArray[np.float64]
 
+WIDTH = 32
+
 
 @kernel
 def leaves(slots: int) -> int:
-    """Give the number of leaves, a power of eight, that holds that many slots."""
+    """Give the number of leaves, a power of 32, that holds that many slots."""
     count = 1
     while count < slots:
-        count *= 8
+        count *= WIDTH
     return count
 
 
@@ -28,9 +30,9 @@ def leaves(slots: int) -> int:
 def empty(slots: int) -> Tree:
     """Return the tree of a group without consumers.
 
-    The children of node i are 8i+1 … 8i+8, in one line of the cache.
+    The children of node i are 32i+1 … 32i+32, in whole lines of the cache.
     """
-    tree = pages.lined_up((8 * leaves(slots) - 1) // 7, 1)
+    tree = pages.lined_up((WIDTH * leaves(slots) - 1) // (WIDTH - 1), 1)
     tree[:] = np.inf
     return tree
 
@@ -43,10 +45,10 @@ def find(tree: Tree, speed: float, capacity: float) -> int:
     """
     if tree[0] + speed > capacity:
         return -1
-    inner = len(tree) // 8
+    inner = len(tree) // WIDTH
     node = 0
     while node < inner:
-        node = 8 * node + 1
+        node = WIDTH * node + 1
         while tree[node] + speed > capacity:
             node += 1
     return node - inner
@@ -55,19 +57,19 @@ def find(tree: Tree, speed: float, capacity: float) -> int:
 @kernel
 def load(tree: Tree, slot: int) -> float:
     """Return the load of a slot."""
-    held: float = tree[len(tree) // 8 + slot]
+    held: float = tree[len(tree) // WIDTH + slot]
     return held
 
 
 @kernel
 def put(tree: Tree, slot: int, load: float) -> None:
     """Set the load of a slot."""
-    node = len(tree) // 8 + slot
+    node = len(tree) // WIDTH + slot
     tree[node] = load
     while node > 0:
-        node = (node - 1) >> 3
-        least = tree[8 * node + 1]
-        for child in range(8 * node + 2, 8 * node + 9):
+        node = (node - 1) // WIDTH
+        least = tree[WIDTH * node + 1]
+        for child in range(WIDTH * node + 2, WIDTH * node + WIDTH + 1):
             least = min(least, tree[child])
         if tree[node] == least:
             return

@@ -26,13 +26,14 @@ def queue(
 
     The key is the largest or the cumulative speed, summed in the list's order.
     """
-    keys, sizes = np.zeros(count), np.zeros(count, np.int32)
+    keys, sizes = pages.large(np.empty(count)), pages.large(np.empty(count, np.int32))
+    keys[:], sizes[:] = 0.0, 0
     for j in range(len(speeds)):
         slot = before[j]
         if slot >= 0:
             keys[slot] = max(keys[slot], speeds[j]) if largest else keys[slot] + speeds[j]
             sizes[slot] += 1
-    there = np.empty(count, np.int32)
+    there = pages.large(np.empty(count, np.int32))
     known = 0
     for slot in range(count):
         if sizes[slot] > 0:
@@ -57,7 +58,7 @@ def modified(
     order, rates = ranked(speeds)
     # Partitions by their consumer's turn, decreasing within it; those without one come last. So
     # the loop below runs along the memory.
-    ends = pages.large(np.empty(count, np.int64))
+    ends = pages.large(np.empty(count, np.int32))
     ends[:] = starts[-1]
     for turn in range(len(slots)):
         ends[slots[turn]] = starts[turn]
