@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lagless.adapters.lake import columns, gone, logs
+from lagless.adapters.lake import columns, gone, handle, logs
 from lagless.adapters.lake.statistics import File
 from lagless.adapters.lake.table import Table
 from lagless.errors import ClaimLost, TryAgain
@@ -298,6 +298,35 @@ def test_a_handle_survives_a_log_that_was_shortened_past_it(tmp_path: Path) -> N
     assert behind.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
     assert offsets(tmp_path) == [0, 1, 2]
     assert offsets(tmp_path, 1) == list(range(30))
+
+
+def test_a_former_owner_is_refused_although_the_claim_left_the_log(tmp_path: Path) -> None:
+    old = claimed(tmp_path, 1, (0, 1))
+    old.look([0])
+    claimed(tmp_path, 2)
+    busy = table(tmp_path)
+    for number in range(30):
+        busy.look([1])
+        assert busy.commit([], {1: number}, {1: number + 1}, {1: 1})
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    assert logs.shorten(tmp_path, kept=5, grace=-1) > 10
+    with pytest.raises(ClaimLost):
+        old.commit([written(tmp_path, 0, 0, 3)], {0: 0}, {0: 3}, {0: 1})
+    assert offsets(tmp_path) == []
+
+
+def test_the_log_is_as_long_as_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "SHORTEN_EVERY", 40)
+    monkeypatch.setattr(logs, "GRACE", -1.0)
+    one = Table(tmp_path, "group", TOPIC, columns.ALWAYS, log_entries=100)
+    one.claim([0], 1, lambda: {0: 0}, {0: 0})
+    for number in range(170):
+        one.look([0])
+        assert one.commit([], {0: number}, {0: number + 1}, {0: 1})
+    kept = len(list((tmp_path / "_delta_log").glob("*.json")))
+    assert 100 < kept < 160  # those behind the checkpoint, those after it, and those since
 
 
 @given(

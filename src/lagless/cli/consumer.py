@@ -136,7 +136,8 @@ def compact(
     except ValidationError as error:
         raise WrongInput(f"--target {target}: should be a size like 128 MB") from error
     chosen = folders.chosen(settings.lake.path, tables or ())
-    outcomes = [compaction.compact(path, size) for path in chosen]
+    kept = settings.lake.log_entries
+    outcomes = [compaction.compact(path, size, log_entries=kept) for path in chosen]
     output.show(
         {"tables": {one.table: asdict(one) for one in outcomes}},
         json,

@@ -186,7 +186,13 @@ class LakeSettings(_Branch):
 
     path: Path = Field(description="Folder of the tables, one per topic.")
     log_retention_hours: Seconds = Field(
-        24, description="Hours that old entries of a table's log are kept; long logs are slow."
+        24, description="Hours that old entries of a table's log are kept at most."
+    )
+    log_entries: int = Field(
+        1000,
+        ge=100,
+        description="Entries kept behind the newest checkpoint of a table's log, for readers that "
+        "follow it; every commit lists them all.",
     )
 
     @field_validator("path", mode="before")

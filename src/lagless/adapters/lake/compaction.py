@@ -62,6 +62,7 @@ def compact(
     path: Path,
     target: int = TARGET,
     retention: timedelta = RETENTION,
+    log_entries: int = logs.KEPT,
     between: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Merge small files, then delete what nobody lists any more; `between` is for tests."""
@@ -82,6 +83,7 @@ def compact(
     handle = DeltaTable(str(path))
     outcome.files_after = len(handle.file_uris())
     _vacuum(handle, path, retention, outcome)
+    outcome.log_entries = logs.shorten(path, log_entries)
     return outcome
 
 
@@ -182,7 +184,6 @@ def _vacuum(handle: DeltaTable, path: Path, retention: timedelta, outcome: Outco
                 outcome.folders += 1
         except OSError:
             continue  # not empty: the next vacuum will do
-    outcome.log_entries = logs.shorten(path)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

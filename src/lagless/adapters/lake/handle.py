@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from lagless.adapters.lake import logs, statistics
+from lagless.adapters.lake.logs import KEPT
 from lagless.adapters.lake.statistics import File
 from lagless.errors import TryAgain
 
@@ -29,10 +30,13 @@ log = logging.getLogger("lagless.lake")
 class Handle:
     """A table as delta-rs knows it, as of one version."""
 
-    def __init__(self, path: Path, columns: pa.Schema, retention_hours: float) -> None:
+    def __init__(
+        self, path: Path, columns: pa.Schema, retention_hours: float = 24, log_entries: int = KEPT
+    ) -> None:
         self.path = path
         self._columns = columns
         self._retention = retention_hours
+        self._log_entries = log_entries
         self._opened: DeltaTable | None = None
         self._entries = logs.Entries(path)
         self._commits = 0
@@ -151,7 +155,7 @@ class Handle:
         if self._commits % SHORTEN_EVERY:
             return
         try:
-            logs.shorten(self.path)
+            logs.shorten(self.path, self._log_entries)
             files = len(self.open().file_uris())
         except TROUBLES as error:
             log.warning("%s: old entries of the log were not deleted: %s", self.path, error)

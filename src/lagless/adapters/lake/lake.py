@@ -182,11 +182,11 @@ class Lake:
 
     def _make_place(self, topic: Topic) -> Place:
         settings = self._settings.of_topic(topic.name)
-        hours = self._settings.lake.log_retention_hours
-        group = self._settings.group
+        lake, group = self._settings.lake, self._settings.group
+        log = (lake.log_retention_hours, lake.log_entries)
         return Place(
-            Table(self._path(topic), group, topic, formats.first_columns(settings), hours),
-            Table(self._path(topic, "_rejected"), group, topic, columns.REJECTED, hours),
+            Table(self._path(topic), group, topic, formats.first_columns(settings), *log),
+            Table(self._path(topic, "_rejected"), group, topic, columns.REJECTED, *log),
             settings,
             None if settings.transform is None else transforms.load(settings.transform, topic.name),
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-KEPT = 2000
-"""Entries before the newest checkpoint that stay whatever their age."""
-GRACE = 600.0
-"""Seconds that an entry stays at least: a handle that is this far behind has long been lost."""
+KEPT = 1000
+"""Entries before the newest checkpoint that stay whatever their age, unless settings say more."""
+GRACE = 120.0
+"""Seconds that an entry stays at least, for handles and readers that are just on their way."""
 
 
 class Entries:
@@ -69,7 +69,7 @@ class Entries:
             self._version += 1
 
 
-def shorten(table: Path, kept: int = KEPT, grace: float = GRACE) -> int:
+def shorten(table: Path, kept: int = KEPT, grace: float | None = None) -> int:
     """Delete entries far before the newest checkpoint, and count them.
 
     Each commit lists the log: with tens of thousands of old entries that alone takes longer than
@@ -80,7 +80,7 @@ def shorten(table: Path, kept: int = KEPT, grace: float = GRACE) -> int:
     if checkpoint is None:
         return 0
     oldest = checkpoint - kept
-    before = time.time() - grace
+    before = time.time() - (GRACE if grace is None else grace)
     gone = 0
     for path in log.iterdir():
         number = path.name[:20]

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lagless.adapters.lake import identities
 from lagless.adapters.lake.handle import TROUBLES, Handle
+from lagless.adapters.lake.logs import KEPT
 from lagless.adapters.lake.statistics import File
 from lagless.errors import ClaimLost, TryAgain
 from lagless.ports import Position, Span, Topic
@@ -37,9 +38,15 @@ class Table(Handle):
     """A topic's end of a Delta table."""
 
     def __init__(
-        self, path: Path, group: str, topic: Topic, columns: pa.Schema, retention_hours: float = 24
+        self,
+        path: Path,
+        group: str,
+        topic: Topic,
+        columns: pa.Schema,
+        retention_hours: float = 24,
+        log_entries: int = KEPT,
     ) -> None:
-        super().__init__(path, columns, retention_hours)
+        super().__init__(path, columns, retention_hours, log_entries)
         self.topic = topic
         self._group = group
 
