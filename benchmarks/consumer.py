@@ -3,7 +3,9 @@
     python -m benchmarks.consumer [--mb 400] [--only ours,…] [--report FILE]
 
 ours        this consumer, with 5 MB batches and with batches that grow with the backlog
-streaming   one Structured Streaming query into Delta: 5 MB batches, and availableNow without limits
+streaming   one Structured Streaming query into Delta, with 5 MB batches and without limits,
+            on the server that this consumer uses
+stock       the same query in a Spark that was told nothing, in a process of its own
 plain       confluent-kafka, pyarrow and deltalake in one Python process, without Spark
 cycles      whole cycles of 1, 4, 8 and 16 consumers on one topic: together a second, and commits
 commits     commits alone, one after the other, with 1, 4, 8 and 16 writers, and on an old table
@@ -150,19 +152,16 @@ def profile(world: "World") -> dict[str, float]:
     return taken
 
 
-def streaming(world: "World") -> dict[str, Any]:
-    """Run one plain Structured Streaming query over the same records."""
+def streamed(spark: Any, bootstrap: str, folder: Path, seconds: float) -> dict[str, Any]:
+    """Run one plain Structured Streaming query over the same records; small batches for a while."""
     from deltalake import DeltaTable
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
-    from lagless.embedded.spark import session
-
     found = {}
-    spark = session(world.spark_url)
     for name, limit in (("5 MB", int(5e6 / RECORD)), ("unlimited", None)):
         reader = (
             spark.readStream.format("kafka")
-            .options(**world.kafka_options())
+            .option("kafka.bootstrap.servers", bootstrap)
             .option("subscribe", TOPIC)
             .option("startingOffsets", "earliest")
         )
@@ -176,22 +175,65 @@ def streaming(world: "World") -> dict[str, Any]:
         )
         rows = parsed.select("_partition", "_offset", "_timestamp", "r.*").coalesce(1)
         mark = uuid.uuid4().hex
-        target = str(world.folder / f"streaming-{mark}")
+        target = str(folder / f"streaming-{mark}")
         began = time.perf_counter()
         query = (
             rows.writeStream.format("delta")
-            .option("checkpointLocation", str(world.folder / f"checkpoint-{mark}"))
+            .option("checkpointLocation", str(folder / f"checkpoint-{mark}"))
             .trigger(availableNow=True)
             .start(target)
         )
         # 5 MB batches would take minutes: what was done after one of them is enough.
-        query.awaitTermination(60 if limit else 600)
-        seconds = time.perf_counter() - began
+        query.awaitTermination(seconds if limit else 600)
+        taken = time.perf_counter() - began
         query.stop()
         done = DeltaTable(target).count()
-        found[name] = {"mb_per_second": done * RECORD / seconds / 1e6, "records": done}
+        found[name] = {"mb_per_second": done * RECORD / taken / 1e6, "records": done}
+    return found
+
+
+def streaming(world: "World") -> dict[str, Any]:
+    """Run the query on the server that our consumer uses, with all that it was told and warm."""
+    from lagless.embedded.spark import session
+
+    spark = session(world.spark_url)
+    found = streamed(spark, world.bootstrap, world.folder, 60)
     spark.stop()
     return found
+
+
+def stock(world: "World") -> dict[str, Any]:
+    """Run the query in a Spark as it comes: told of the connector and of Delta, nothing else."""
+    spawn = multiprocessing.get_context("spawn")
+    queue = spawn.Queue()
+    # A process that has met Connect cannot start Spark itself.
+    process = spawn.Process(target=_stock, args=(world.bootstrap, str(world.folder), queue))
+    process.start()
+    found: dict[str, Any] = queue.get(timeout=900)
+    process.join()
+    return found
+
+
+def _stock(bootstrap: str, folder: str, queue: Any) -> None:
+    from pyspark.sql import SparkSession
+
+    from lagless.embedded import jars
+
+    for name in [name for name in os.environ if name.startswith("SPARK_")]:
+        del os.environ[name]
+    delta = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .config("spark.jars", ",".join(map(str, jars.spark_jars())))
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", delta)
+        .config("spark.sql.warehouse.dir", str(Path(folder) / "warehouse"))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    streamed(spark, bootstrap, Path(folder), 60)  # the JVM compiles what it runs
+    queue.put(streamed(spark, bootstrap, Path(folder), 60))
+    spark.stop()
 
 
 def plain(world: "World") -> dict[str, Any]:
@@ -330,7 +372,7 @@ def _age(path: Path, entries: int) -> None:
     from lagless.adapters.lake.columns import ALWAYS
     from lagless.adapters.lake.handle import Handle
 
-    Handle(path, ALWAYS, retention_hours=24).open()
+    Handle(path, ALWAYS).open()
     log = path / "_delta_log"
 
     def commit(number: int) -> None:
@@ -454,6 +496,7 @@ def claimed(settings: Any, topic: str, partitions: Iterable[int]) -> Any:
 PARTS: dict[str, Callable[[World], dict[str, Any]]] = {
     "ours": ours,
     "streaming": streaming,
+    "stock": stock,
     "plain": plain,
     "cycles": cycles,
     "commits": commits,
