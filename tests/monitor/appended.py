@@ -51,11 +51,12 @@ class Truth:
         began = time.time()
         try:
             # By segment: one that is just being renamed may be met under both names.
-            segments = {
-                entry.name.partition(".")[0]: entry.stat().st_size
-                for entry in os.scandir(self.folder)
-                if entry.name.endswith((".log", ".log.deleted"))
-            }
+            with os.scandir(self.folder) as entries:
+                segments = {
+                    entry.name.partition(".")[0]: entry.stat().st_size
+                    for entry in entries
+                    if entry.name.endswith((".log", ".log.deleted"))
+                }
         except FileNotFoundError:
             return False  # not there yet, or renamed under our eyes: the next sample has it
         now = time.time()
