@@ -138,12 +138,12 @@ def evaluate(words: Sequence[str], **environment: str) -> str:
     return done.stdout
 
 
-def paper(master: str, out: Path, *conf: str, **environment: str) -> int:
+def paper(master: str, out: Path, *conf: str) -> int:
     """Run the whole command on `alone.WANTED` as a user does, and give the rows it tells."""
     command = ["lagless", "evaluate", "paper", "--json", f"--master={master}", f"--out={out}"]
     command += ["--partitions=9", "--measurements=6", "--deltas=5,25", "--starts=random,zero"]
     command += ["--seeds=2", "--algorithms=ezzeddine", *(f"--conf={word}" for word in conf)]
-    return int(json.loads(evaluate(command, **environment))["rows"])
+    return int(json.loads(evaluate(command))["rows"])
 
 
 @pytest.mark.spark
@@ -153,8 +153,12 @@ def test_a_cluster_of_two_workers_gives_the_rows_of_one_core(tmp_path: Path) -> 
     from lagless.embedded.spark import Cluster
 
     whole, one = tmp_path / "whole", tmp_path / "one"
+    events = tmp_path / "events"
+    events.mkdir()
     with Cluster(workers=2) as cluster:
-        assert paper(cluster.url, whole) == len(alone.WANTED) * 6
+        told = ("spark.eventLog.enabled=true", f"spark.eventLog.dir={events.as_uri()}")
+        assert paper(cluster.url, whole, *told) == len(alone.WANTED) * 6
+    assert list(events.iterdir()), "Spark was not told what --conf says"
     evaluate(["tests.evaluation.alone", "local[1]", str(one)])
     rows = [grid.rows(folder, alone.WANTED) for folder in (whole / "grid", one)]
     assert same(rows[0], rows[1])

@@ -64,13 +64,11 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
         "spark.driver.bindAddress": "0.0.0.0",
     }
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-    told_rows = test_grid.paper(
-        f"k8s://{server}",
-        tmp_path / "pods",
-        *(f"{key}={value}" for key, value in told.items()),
+    test_grid.evaluate(
+        ["tests.evaluation.alone", f"k8s://{server}", str(tmp_path / "pods")]
+        + [f"{key}={value}" for key, value in told.items()],
         KUBECONFIG=str(kubeconfig),
         PYSPARK_PYTHON=sys.executable,
     )
-    assert told_rows == len(alone.WANTED) * 6
-    rows = grid.rows(tmp_path / "pods" / "grid", alone.WANTED)
+    rows = grid.rows(tmp_path / "pods", alone.WANTED)
     assert test_grid.same(rows, test_grid.plain(alone.WANTED))
