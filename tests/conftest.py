@@ -1,4 +1,4 @@
-"""What tests share: one real broker and one real Connect server per run, started when first used.
+"""What tests share: a real broker and a real Connect server for each lane, started when first used.
 
 `broker`   the embedded broker; `broker.bootstrap` is its address
 `connect`  the embedded Connect server; `connect.url` is its address
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from lagless.embedded.broker import Broker
     from lagless.embedded.spark import ConnectServer
 
+# The tests' JVMs live for seconds: what the second compiler makes comes too late for them, and
+# takes a third of the processor.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -36,6 +40,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    _arrange(items)
+
+
+def _arrange(items: list[pytest.Item]) -> None:
+    """Prepare for two lanes: a file stays in one, all of the cluster's too; slow ones begin."""
+    lanes: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cluster = item.get_closest_marker("kubernetes")
+        lane = "kubernetes" if cluster else item.nodeid.partition("::")[0]
+        lanes.setdefault(lane, []).append(item)
+        item.add_marker(pytest.mark.xdist_group(lane))
+
+    def quick(tests: list[pytest.Item]) -> bool:
+        return not any(test.get_closest_marker("slow") for test in tests)
+
+    items[:] = [test for tests in sorted(lanes.values(), key=quick) for test in tests]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -67,7 +87,7 @@ def _descendants() -> list[tuple[psutil.Process, str]]:
 
 @pytest.fixture(scope="session")
 def broker() -> "Iterator[Broker]":
-    """Run one broker for the whole test run."""
+    """Run one broker for all tests of a lane."""
     from lagless.embedded.broker import Broker
 
     with Broker() as running:
@@ -76,7 +96,7 @@ def broker() -> "Iterator[Broker]":
 
 @pytest.fixture(scope="session")
 def connect(broker: "Broker") -> "Iterator[ConnectServer]":
-    """Run one warm Connect server for the whole test run."""
+    """Run one warm Connect server for all tests of a lane."""
     from lagless.embedded.spark import ConnectServer
 
     with ConnectServer(bootstrap=broker.bootstrap) as running:
