@@ -229,6 +229,7 @@ def _stock(bootstrap: str, folder: str, queue: Any) -> None:
         .config("spark.sql.catalog.spark_catalog", delta)
         .config("spark.sql.warehouse.dir", str(Path(folder) / "warehouse"))
         .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
     streamed(spark, bootstrap, Path(folder), 60)  # the JVM compiles what it runs
