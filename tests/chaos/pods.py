@@ -138,7 +138,13 @@ class Pods(Run):
         """Take lagless off the cluster: what it started goes with the controller's Deployment."""
         self.await_api()
         _apps().delete_namespaced_deployment(OWNER, self.namespace)
-        self.wait(90, lambda: not _core().list_namespaced_pod(self.namespace).items)
+        # A process may outlive its pod's entry for a moment, on a busy node.
+        self.wait(
+            90,
+            lambda: (
+                not _core().list_namespaced_pod(self.namespace).items and not hosted.processes()
+            ),
+        )
 
     def left(self) -> list[str]:
         """Give the Deployments, pods and consumers' processes that are still there."""
