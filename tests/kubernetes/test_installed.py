@@ -169,20 +169,22 @@ def test_a_consumer_is_ready_only_when_it_is_warm(installed: Installed) -> None:
 
 def test_a_consumer_has_no_rights_and_cannot_change_its_image(installed: Installed) -> None:
     until(installed.reader, "a consumer that reads everything")
-    (process,) = hosted.processes().values()
-    status = dict(
-        line.split(":\t", 1)
-        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        if ":\t" in line
-    )
-    assert status["Uid"].split() == ["10001"] * 4
-    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
-    assert status["NoNewPrivs"] == "1"
-    assert status["Seccomp"] == "2"
-    mounts = Path(f"/proc/{process.pid}/mountinfo").read_text().splitlines()
-    root = next(line.split() for line in mounts if line.split()[4] == "/")
-    assert "ro" in root[5].split(",")
-    assert not any("serviceaccount" in line for line in mounts)
+    found = hosted.processes()  # on a busy machine the controller may have wanted two
+    assert found
+    for process in found.values():
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            if ":\t" in line
+        )
+        assert status["Uid"].split() == ["10001"] * 4
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
+        assert status["NoNewPrivs"] == "1"
+        assert status["Seccomp"] == "2"
+        mounts = Path(f"/proc/{process.pid}/mountinfo").read_text().splitlines()
+        root = next(line.split() for line in mounts if line.split()[4] == "/")
+        assert "ro" in root[5].split(",")
+        assert not any("serviceaccount" in line for line in mounts)
 
 
 def test_a_consumer_that_is_asked_to_end_hands_back_and_ends_in_time(installed: Installed) -> None:
