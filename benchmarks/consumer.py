@@ -152,7 +152,7 @@ def profile(world: "World") -> dict[str, float]:
     return taken
 
 
-def streamed(spark: Any, bootstrap: str, folder: Path, seconds: float) -> dict[str, Any]:
+def streamed(spark: Any, bootstrap: str, folder: Path) -> dict[str, Any]:
     """Run one plain Structured Streaming query over the same records; small batches for a while."""
     from deltalake import DeltaTable
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
@@ -184,11 +184,11 @@ def streamed(spark: Any, bootstrap: str, folder: Path, seconds: float) -> dict[s
             .start(target)
         )
         # 5 MB batches would take minutes: what was done after one of them is enough.
-        query.awaitTermination(seconds if limit else 600)
-        taken = time.perf_counter() - began
+        query.awaitTermination(60 if limit else 600)
+        seconds = time.perf_counter() - began
         query.stop()
         done = DeltaTable(target).count()
-        found[name] = {"mb_per_second": done * RECORD / taken / 1e6, "records": done}
+        found[name] = {"mb_per_second": done * RECORD / seconds / 1e6, "records": done}
     return found
 
 
@@ -197,7 +197,7 @@ def streaming(world: "World") -> dict[str, Any]:
     from lagless.embedded.spark import session
 
     spark = session(world.spark_url)
-    found = streamed(spark, world.bootstrap, world.folder, 60)
+    found = streamed(spark, world.bootstrap, world.folder)
     spark.stop()
     return found
 
@@ -232,8 +232,8 @@ def _stock(bootstrap: str, folder: str, queue: Any) -> None:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
-    streamed(spark, bootstrap, Path(folder), 60)  # the JVM compiles what it runs
-    queue.put(streamed(spark, bootstrap, Path(folder), 60))
+    streamed(spark, bootstrap, Path(folder))  # the JVM compiles what it runs
+    queue.put(streamed(spark, bootstrap, Path(folder)))
     spark.stop()
 
 

@@ -65,10 +65,11 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
     }
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     test_grid.evaluate(
-        ["tests.evaluation.alone", f"k8s://{server}", str(tmp_path / "pods")]
+        ["tests.evaluation.alone", f"k8s://{server}", str(tmp_path / "grid")]
         + [f"{key}={value}" for key, value in told.items()],
         KUBECONFIG=str(kubeconfig),
         PYSPARK_PYTHON=sys.executable,
     )
-    rows = grid.rows(tmp_path / "pods", alone.WANTED)
+    rows = grid.rows(tmp_path / "grid", alone.WANTED)
+    assert rows.num_rows == len(alone.WANTED) * 6
     assert test_grid.same(rows, test_grid.plain(alone.WANTED))

@@ -1,6 +1,7 @@
 """Exactly once: each step of claim, look and commit, with a test that fails without it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +320,7 @@ def test_the_log_is_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handle, "SHORTEN_EVERY", 40)
-    monkeypatch.setattr(logs, "GRACE", -1.0)
+    monkeypatch.setattr(logs, "shorten", partial(logs.shorten, grace=-1))
     one = Table(tmp_path, "group", TOPIC, columns.ALWAYS, log_entries=100)
     one.claim([0], 1, lambda: {0: 0}, {0: 0})
     for number in range(170):

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from lagless.errors import WrongInput
 from lagless.packing import group, sticky_probe
 from lagless.packing import sticky_steps as steps
-from lagless.packing.anyfit import scattered
-from lagless.packing.order import decreasing
+from lagless.packing.anyfit import gathered, scattered
+from lagless.packing.order import ranked
 
 Speeds: TypeAlias = NDArray[np.float64]
 Consumers: TypeAlias = NDArray[np.int64]
@@ -41,9 +41,9 @@ def pack(speeds: Speeds, capacity: float, previous: Consumers, *, slack: float =
     """Pack with at most (1 + slack) times Best Fit Decreasing's consumers, moving little."""
     if not 0 <= slack < float("inf"):
         raise WrongInput(f"slack has to be a number from 0, such as 0.05, not {slack!r}")
-    order = decreasing(speeds)
-    rates = speeds[order]
-    before, high = group.slots(previous[order])
+    order, rates = ranked(speeds)
+    homes, high = group.slots(previous)
+    before = gathered(homes, order)
     slots = len(rates) + len(high)
     fewest = steps.fewest(rates, capacity, slots)
     placed = arrange(rates, capacity, before, slots, aim(fewest, len(rates), slack))

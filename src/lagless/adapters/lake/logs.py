@@ -69,7 +69,7 @@ class Entries:
             self._version += 1
 
 
-def shorten(table: Path, kept: int = KEPT, grace: float | None = None) -> int:
+def shorten(table: Path, kept: int = KEPT, grace: float = GRACE) -> int:
     """Delete entries far before the newest checkpoint, and count them.
 
     Each commit lists the log: with tens of thousands of old entries that alone takes longer than
@@ -80,7 +80,7 @@ def shorten(table: Path, kept: int = KEPT, grace: float | None = None) -> int:
     if checkpoint is None:
         return 0
     oldest = checkpoint - kept
-    before = time.time() - (GRACE if grace is None else grace)
+    before = time.time() - grace
     gone = 0
     for path in log.iterdir():
         number = path.name[:20]
