@@ -40,6 +40,8 @@ def slots(previous: NDArray[np.int64]) -> tuple[Slots, NDArray[np.int64]]:
             found[j] = previous[j] - 1
         else:
             beyond += 1
+    if beyond == 0:
+        return found, np.empty(0, np.int64)
     where, keys = np.empty(beyond, np.int32), np.empty(beyond, np.uint64)
     at = 0
     for j in range(n):

@@ -10,7 +10,6 @@
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lagless.packing import group, pages
 from lagless.packing.anyfit import Consumers, Speeds, scattered
@@ -21,7 +20,7 @@ from lagless.packing.order import decreasing, ranked
 @kernel
 def queue(
     speeds: Speeds, before: group.Slots, count: int, largest: bool
-) -> tuple[group.Slots, NDArray[np.int64]]:
+) -> tuple[group.Slots, group.Slots]:
     """Return the slots of the previous consumers by decreasing key, and where each one begins.
 
     The key is the largest or the cumulative speed, summed in the list's order.
@@ -41,7 +40,7 @@ def queue(
             keys[known] = keys[slot]
             known += 1
     slots = there[decreasing(keys[:known])]
-    starts = np.zeros(known + 1, np.int64)
+    starts = np.zeros(known + 1, np.int32)
     for turn in range(known):
         starts[turn + 1] = starts[turn] + sizes[slots[turn]]
     return slots, starts

@@ -80,7 +80,7 @@ def in_row(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int
 def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int) -> int:
     """Count with the open consumers' loads in Best Fit's tree.
 
-    Which of equally loaded consumers it is does not change the count, so all are slot 0.
+    Which of equally loaded consumers it is does not change the count, so any slots will do.
     """
     held, links, counts = group.empty(group.BEST, len(speeds))
     full = loads[loads >= 0]
@@ -89,7 +89,7 @@ def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: in
         return most + 1
     # By increasing load each one comes beside the last in memory.
     for i in increasing(full.view(np.uint64).copy()):
-        group.create(group.BEST, held, links, counts, capacity, 0, full[i])
+        group.create(group.BEST, held, links, counts, capacity, i, full[i])
     for j in range(len(speeds)):
         if kept[j]:
             continue
@@ -98,5 +98,5 @@ def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: in
             opened += 1
             if opened > most:
                 return opened
-            group.create(group.BEST, held, links, counts, capacity, 0, speeds[j])
+            group.create(group.BEST, held, links, counts, capacity, opened - 1, speeds[j])
     return opened
