@@ -38,6 +38,7 @@ class Handle:
         self._retention = retention_hours
         self._log_entries = log_entries
         self._opened: DeltaTable | None = None
+        self._is_behind = False
         self._entries = logs.Entries(path)
         self._commits = 0
 
@@ -47,13 +48,15 @@ class Handle:
 
     def open(self) -> DeltaTable:
         """Give the handle; create the table with its first columns if it is not there."""
-        if self._opened is None:
-            try:
-                if not self.exists():
-                    self._create()
-                self._opened = DeltaTable(str(self.path))
-            except TROUBLES as error:
-                raise TryAgain(f"the table {self.path} cannot be opened: {error}") from error
+        if self._opened is not None:
+            return self.update() if self._is_behind else self._opened
+        try:
+            if not self.exists():
+                self._create()
+            self._opened = DeltaTable(str(self.path))
+        except TROUBLES as error:
+            raise TryAgain(f"the table {self.path} cannot be opened: {error}") from error
+        self._is_behind = False
         return self._opened
 
     def _create(self) -> None:
@@ -81,14 +84,16 @@ class Handle:
 
     def update(self) -> DeltaTable:
         """Bring the handle up to the newest version of the table."""
-        handle = self.open()
+        if self._opened is None:
+            return self.open()
         try:
-            handle.update_incremental()
+            self._opened.update_incremental()
         except TROUBLES:
             # The log may have been cleaned past this handle: only a new one can tell.
             self._opened = None
-            handle = self.open()
-        return handle
+            return self.open()
+        self._is_behind = False
+        return self._opened
 
     def lists(self, files: Collection[File]) -> bool:
         """Say whether the handle's snapshot holds all of these files."""
@@ -138,6 +143,9 @@ class Handle:
             )
             for one in files
         ]
+        # The commit leaves the handle where it was: whoever asks it next brings it up to date. Not
+        # at once, since each update lists the log, and the next look updates in any case.
+        self._is_behind = True
         handle.create_write_transaction(
             adds,
             "append",

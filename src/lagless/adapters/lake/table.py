@@ -119,7 +119,6 @@ class Table(Handle):
                 trouble = error
                 time.sleep(0.01 * attempt)
                 continue
-            self.update()
             return
         raise TryAgain(f"{self.path}: the claim was not accepted: {trouble}") from trouble
 
@@ -206,9 +205,8 @@ class Table(Handle):
             # 3. Files, offsets and owners in one commit.
             try:
                 self._write(files, self._named(after), note)
+                # 4. The handle is behind now, and is updated before it is asked again.
                 self._count()
-                # 4. create_write_transaction leaves the handle where it was.
-                self.update()
                 return True
             except TROUBLES as error:
                 trouble = error
