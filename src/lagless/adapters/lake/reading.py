@@ -16,6 +16,9 @@ SWIFT = {
     # After each poll Spark asks where the log begins and ends, on a connection that is taken up by
     # the next fetch: at the end of a log that one waits for so long, in every cycle and partition.
     "kafka.fetch.max.wait.ms": "10",
+    # Each cycle makes a client to ask about the partitions; some hundred entries in Java's registry
+    # of beans, which nobody reads, take longer than the question.
+    "kafka.auto.include.jmx.reporter": "false",
 }
 """What Spark's own Kafka consumers are told, unless the settings say otherwise."""
 
