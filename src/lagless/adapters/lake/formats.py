@@ -76,7 +76,7 @@ def judge(source: DataFrame, form: Format) -> DataFrame:
     # Inside an outer object, what follows the inner one is an error and not passed over.
     wrapped = F.concat(F.lit('{"v":'), text, F.lit("}"))
     parsed = F.from_json(wrapped, f"v STRUCT<{form.ddl}>, _corrupt STRING", STRICT)
-    frame = source.withColumn("_parsed", parsed)
+    frame = source.withColumns({"_parsed": parsed, "_keys": F.json_object_keys(text)})
     fits = F.col("_parsed._corrupt").isNull() & ~_overflown(form.fields)
     reason = (
         F.when(F.col("value").isNull(), F.lit(None))
@@ -85,8 +85,8 @@ def judge(source: DataFrame, form: Format) -> DataFrame:
         .when(F.col("_parsed._corrupt").isNull() & F.col("_parsed.v").isNull(), F.lit("no object"))
         .when(~fits, F.lit("no JSON object that fits the schema"))
     )
-    frame = frame.withColumn("_reason", reason).withColumn("_keys", F.json_object_keys(text))
-    return frame.withColumn("_unknown", _unknown(form.fields)).drop("_keys")
+    # Few columns at a time would be easier to read, but Spark resolves a plan at each of them.
+    return frame.withColumns({"_reason": reason, "_unknown": _unknown(form.fields)})
 
 
 def _unknown(fields: StructType) -> Column:

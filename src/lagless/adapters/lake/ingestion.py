@@ -20,9 +20,6 @@ from lagless.settings import TopicSettings
 FILE_OFFSETS = 500_000
 """Offsets above which a cycle writes more than one file."""
 
-MANY_OFFSETS = 25_000
-"""Offsets above which all cores parse; below, to hand rows over takes longer than it saves."""
-
 
 def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) -> Intake:
     """Write the good records, add the rejects to their table, and commit."""
@@ -32,7 +29,7 @@ def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) ->
     transformed = transforms.apply(place.transform, place.settings.transform, rows)
     number = max(1, math.ceil(work.offsets / FILE_OFFSETS))
     try:
-        files = writing.write(transformed, place.table.path, number, work.offsets > MANY_OFFSETS)
+        files = writing.write(transformed, place.table.path, number, work.is_large)
     except PySparkException as error:
         return _find(place, work, form, judged, error)
     counts: dict[str, Any] = observation.get

@@ -233,7 +233,7 @@ class Lake:
         return place.form
 
     def _read(self, spark: SparkSession, form: formats.Format, work: Work) -> DataFrame:
-        return reading.read(
+        frame = reading.read(
             spark,
             self._kafka,
             self._settings.group,
@@ -242,6 +242,8 @@ class Lake:
             work.spans,
             form.has_headers,
         )
+        # One task from here on: else Spark makes the parser's code once for every partition.
+        return frame if work.is_large else frame.coalesce(1)
 
 
 def _has_view(spark: SparkSession, name: str) -> bool:

@@ -8,6 +8,9 @@ from lagless.adapters.lake.table import Table
 from lagless.ports import Span, Topic
 from lagless.settings import TopicSettings
 
+MANY_OFFSETS = 25_000
+"""Offsets above which all cores parse; below, to hand rows over takes longer than it saves."""
+
 
 @dataclass(slots=True)
 class Place:
@@ -34,3 +37,8 @@ class Work:
     def offsets(self) -> int:
         """Count the offsets of all spans."""
         return sum(map(len, self.spans.values()))
+
+    @property
+    def is_large(self) -> bool:
+        """Say whether all cores are worth it."""
+        return self.offsets > MANY_OFFSETS
