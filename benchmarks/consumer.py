@@ -36,6 +36,8 @@ TOPIC = "bench"
 MANY = "many"
 """A topic with a partition for each of many consumers."""
 READERS = (1, 4, 8, 16)
+WARM_UP = 120.0
+"""Seconds that our consumer runs before it is timed."""
 
 
 def fill(bootstrap: str, topic: str, partitions: int, megabytes: float) -> int:
@@ -69,36 +71,43 @@ def fill(bootstrap: str, topic: str, partitions: int, megabytes: float) -> int:
 
 def ours(world: "World") -> dict[str, Any]:
     """Read everything with 5 MB batches, and with growing ones; with a profile of a cycle."""
-    found: dict[str, Any] = {}
-    # The JVM compiles for minutes, and a consumer runs for days: a pass of each kind comes first.
-    # The rivals on Spark run later in the same JVM.
-    passes = {"5 MB, cold": 5e6, "growing, cold": 50e6, "5 MB": 5e6, "growing": 50e6}
-    for name, batch in passes.items():
-        one, held = world.cycle()
-        for _ in range(12):  # a new session meets the server
-            one.run(held, one.gather(held), 5e6)
-        began, read, parts, cycles = time.perf_counter(), 0.0, [], 0
-        while True:
-            gathered = one.gather(held)
-            if not gathered.spans:
-                break
-            report = one.run(held, gathered, batch)
-            for error in report.troubles.values():
-                raise error
-            for taken in report.taken.values():
-                read += taken.intake.bytes
-                parts.append(dict(taken.intake.seconds))
-            cycles += 1
-        seconds = time.perf_counter() - began
-        found[name] = {
-            "mb_per_second": read / seconds / 1e6,
-            "cycles": cycles,
-            "cycle_seconds": seconds / cycles,
-            "spark_seconds": statistics.median(part["spark"] for part in parts),
-            "commit_seconds": statistics.median(part["commit"] for part in parts),
-        }
-    found["profile of a 5 MB cycle"] = profile(world)
-    return found
+    found = {"5 MB, cold": read_all(world, 5e6)}
+    # The JVM compiles for minutes, and a consumer runs for days. The rivals on Spark run later in
+    # the same JVM.
+    until = time.monotonic() + WARM_UP
+    while time.monotonic() < until:
+        read_all(world, 5e6)
+    found["growing, cold"] = read_all(world, 50e6)
+    found["5 MB"] = read_all(world, 5e6)
+    found["growing"] = read_all(world, 50e6)
+    return {**found, "profile of a 5 MB cycle": profile(world)}
+
+
+def read_all(world: "World", batch: float) -> dict[str, float]:
+    """Read everything into a new table, with batches of up to that many bytes."""
+    one, held = world.cycle()
+    for _ in range(12):  # a new session meets the server
+        one.run(held, one.gather(held), 5e6)
+    began, read, parts, cycles = time.perf_counter(), 0.0, [], 0
+    while True:
+        gathered = one.gather(held)
+        if not gathered.spans:
+            break
+        report = one.run(held, gathered, batch)
+        for error in report.troubles.values():
+            raise error
+        for taken in report.taken.values():
+            read += taken.intake.bytes
+            parts.append(dict(taken.intake.seconds))
+        cycles += 1
+    seconds = time.perf_counter() - began
+    return {
+        "mb_per_second": read / seconds / 1e6,
+        "cycles": cycles,
+        "cycle_seconds": seconds / cycles,
+        "spark_seconds": statistics.median(part["spark"] for part in parts),
+        "commit_seconds": statistics.median(part["commit"] for part in parts),
+    }
 
 
 def profile(world: "World") -> dict[str, float]:
@@ -132,25 +141,30 @@ def profile(world: "World") -> dict[str, float]:
     def nothing(frame: Any) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
+    kept = ("value", "partition", "offset", "timestamp")
     steps: dict[str, Callable[[int], object]] = {
+        "none": lambda n: nothing(source(n, 0).select(*kept)),
         "plan": lambda n: nothing(parsed(source(n, 0))),
-        "read": lambda n: nothing(source(n).select("value", "partition", "offset", "timestamp")),
+        "read": lambda n: nothing(source(n).select(*kept)),
         "parse": lambda n: nothing(parsed(source(n))),
         "write": lambda n: writing.write(parsed(source(n)), folder),
     }
     taken: dict[str, float] = {}
-    before = 0.0
     for name, step in steps.items():
         times = []
-        for number in range(12):
+        for number in range(30):
             began = time.perf_counter()
             step(number % 10)
             times.append(time.perf_counter() - began)
-        median = statistics.median(times[3:])
-        taken[name] = max(0.0, median - before)
-        before = max(before, median)
+        taken[name] = statistics.median(times[5:])
     spark.stop()
-    return taken
+    read = taken["read"] - taken["none"]
+    return {
+        "plan": taken["plan"],
+        "read": read,
+        "parse": taken["parse"] - taken["plan"] - read,
+        "write": taken["write"] - taken["parse"],
+    }
 
 
 def streamed(spark: Any, bootstrap: str, folder: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def items(size: int, fastest: float) -> Items:
 
 def best(work: Callable[[], object], size: int) -> float:
     """Return the CPU seconds of the quickest of several runs."""
-    runs = max(10, min(300, 2_000_000 // size))
+    runs = max(30, min(300, 2_000_000 // size))
     quickest = float("inf")
     for _ in range(runs):
         start = time.process_time()

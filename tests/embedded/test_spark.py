@@ -52,6 +52,17 @@ def test_a_delta_table_holds_what_kafka_held(
     ]
 
 
+def test_kafka_is_read_without_an_object_per_record(
+    spark: SparkSession,
+    broker: Broker,
+    topic: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic()}
+    spark.read.format("kafka").options(**options).load().explain()
+    assert "BatchScan" in capsys.readouterr().out  # the older source is a "Scan KafkaRelation"
+
+
 def test_files_are_as_delta_needs_them(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(10).withColumn("at", F.current_timestamp()).write.parquet(str(tmp_path / "files"))
 
