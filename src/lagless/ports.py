@@ -290,10 +290,13 @@ class Tables(Protocol):
         spans: Mapping[int, Span],
         generations: Mapping[int, int],
         check: Callable[[], None],
+        then: Mapping[int, Span],
     ) -> Intake:
         """Read, write and commit these spans, which begin where the last look said.
 
-        `check` is called before the commit and raises when it must not happen any more.
+        `check` is called before the commit and raises when it must not happen any more. `then` are
+        spans that the next call will probably be about: meanwhile they may be read and written, and
+        are committed by that call only.
         """
         ...
 

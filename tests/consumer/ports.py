@@ -63,6 +63,8 @@ class Lake:
     positions: dict[Key, Position] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
     landed: list[tuple[Topic, int, Span]] = field(default_factory=list)
+    then: list[tuple[Mapping[int, Span], Mapping[int, Span]]] = field(default_factory=list)
+    """What each call of `ingest` was told of the next one."""
     gone: list[tuple[Topic, int, Span]] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
     record_bytes: float = 1000.0
@@ -104,7 +106,9 @@ class Lake:
         spans: Mapping[int, Span],
         generations: Mapping[int, int],
         check: Callable[[], None],
+        then: Mapping[int, Span],
     ) -> Intake:
+        self.then.append((spans, then))
         self.during()
         if self.hang is not None:
             self.hang.wait(20)

@@ -56,6 +56,40 @@ def test_what_is_chosen_is_there_and_within_budget_and_limit(
     assert limit is None or offsets <= limit
 
 
+@given(spans, st.floats(1, 1e9), st.floats(1, 1e7))
+def test_the_next_batch_is_the_one_that_would_be_chosen_after_this_one(
+    available: dict[TopicPartition, Span], budget: float, weight: float
+) -> None:
+    weights = dict.fromkeys(P, weight)
+    chosen = ledger.choose(available, weights, budget)
+    following = ledger.next_batch(available, chosen, weights, budget)
+    at = {p: Position(chosen.get(p, Span(s.first, s.first)).until, 1) for p, s in available.items()}
+    rest = ledger.backlog(at, {p: Bounds(0, span.until) for p, span in available.items()})
+    left = sum(map(len, rest.values())) * weight
+    if left < budget * (1 - 1e-9):
+        assert following == {}
+    elif left > budget * (1 + 1e-9):
+        assert following == ledger.choose(rest, weights, budget)
+        assert ledger.follow(following, rest) == following
+
+
+def test_nothing_follows_where_the_size_of_records_is_unknown() -> None:
+    available = {P[0]: Span(0, 1000), P[1]: Span(0, 1000)}
+    chosen = {P[0]: Span(0, 10)}
+    assert ledger.next_batch(available, chosen, {P[0]: 100.0}, 1000.0) == {}
+    assert ledger.next_batch(available, chosen, {P[0]: 100.0, P[1]: 1.0}, 1000.0) != {}
+
+
+def test_what_was_begun_is_followed_only_as_a_whole() -> None:
+    begun = {P[0]: Span(10, 20), P[1]: Span(5, 6)}
+    there = {P[0]: Span(10, 30), P[1]: Span(5, 6), P[2]: Span(0, 9)}
+    assert ledger.follow(begun, there) == begun
+    assert ledger.follow(begun, {**there, P[0]: Span(11, 30)}) == {}
+    assert ledger.follow(begun, {**there, P[0]: Span(10, 19)}) == {}
+    assert ledger.follow(begun, {P[0]: Span(10, 30)}) == {}
+    assert ledger.follow({}, there) == {}
+
+
 def test_what_is_deleted_or_beyond_is_told_from_what_is_there() -> None:
     at = {P[0]: Position(5, 1), P[1]: Position(5, 1), P[2]: Position(50, 1), P[3]: Position(9, 1)}
     bounds = {P[0]: Bounds(0, 9), P[1]: Bounds(7, 9), P[2]: Bounds(0, 9), P[3]: Bounds(0, 9)}

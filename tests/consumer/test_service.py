@@ -275,16 +275,47 @@ def test_what_is_too_much_is_halved_until_it_fits() -> None:
     sizes: list[int] = []
     ingest = world.lake.ingest
 
-    def small_only(topic: Topic, spans: Any, generations: Any, check: Any) -> Any:
+    def small_only(topic: Topic, spans: Any, generations: Any, check: Any, then: Any) -> Any:
         sizes.append(sum(map(len, spans.values())))
         if sizes[-1] > 10:
             raise TooMuch("too much")
-        return ingest(topic, spans, generations, check)
+        return ingest(topic, spans, generations, check, then)
 
     world.lake.ingest = small_only  # type: ignore[method-assign]  # a test's own
     world.order("start", 5, 0)
     world.run_until(lambda: bool(world.lake.met) and world.at(0).offset == 64)
     assert sizes[:4] == [64, 32, 16, 8]
+
+
+def test_who_is_behind_says_what_comes_next_and_keeps_to_it() -> None:
+    size = {"batch_bytes": 100_000, "max_batch_bytes": 100_000}
+    world = World(partitions=2, end=1000, **size)
+    world.order("start", 5, 0, 1)
+    world.run_until(lambda: bool(world.lake.met) and world.at(1).offset == 1000)
+    told = [(then, after[0]) for (_, then), after in pairwise(world.lake.then) if then]
+    assert len(told) > 10
+    assert all(then == spans for then, spans in told)
+    assert not world.lake.then[-1][1]
+
+    slow = World(partitions=2, end=1000, max_rate=200_000, **size)
+    slow.order("start", 5, 0, 1)
+    slow.run_until(lambda: bool(slow.lake.met) and slow.at(1).offset == 1000)
+    assert not any(then for _, then in slow.lake.then)
+
+
+def test_a_stop_makes_what_comes_next_another_thing() -> None:
+    world = World(partitions=2, end=1000, batch_bytes=100_000, max_batch_bytes=100_000)
+    world.order("start", 5, 0, 1)
+    world.run_until(lambda: len(world.lake.then) > 3)
+    assert world.lake.then[-1][1].keys() == {0, 1}
+    world.order("stop", 6, 0)
+    world.run_until(lambda: world.at(1).offset == 1000)
+    assert world.at(0).offset < 1000
+    landed = sorted((p, span.first, span.until) for _, p, span in world.lake.landed)
+    ends = dict.fromkeys((0, 1), 0)
+    for p, first, until in landed:
+        assert first == ends[p]
+        ends[p] = until
 
 
 def test_a_cycle_that_does_not_end_is_left_behind_and_never_commits() -> None:

@@ -71,12 +71,12 @@ class Bench:
                     raise
                 time.sleep(0.5)
 
-    def run(self) -> Report:
-        """Run one cycle over all that is there."""
+    def run(self, budget: float = 1e9) -> Report:
+        """Run one cycle over all that is there, or about as many bytes of it."""
         if not self.held:
             self.claim()
         gathered: Gathered = self.cycle.gather(self.held)
-        return self.cycle.run(self.held, gathered, 1e9)
+        return self.cycle.run(self.held, gathered, budget)
 
     def drain(self, cycles: int = 40) -> None:
         """Run cycles until nothing is left; raise what a cycle could not do."""
@@ -103,3 +103,12 @@ class Bench:
     def files(self) -> int:
         """Count the files of the table."""
         return len(DeltaTable(str(self.path)).file_uris())
+
+    def strays(self) -> list[str]:
+        """Name the data files that the table does not list."""
+        listed = {Path(uri).name for uri in DeltaTable(str(self.path)).file_uris()}
+        return sorted(
+            p.name
+            for p in self.path.rglob("*.parquet")
+            if p.name not in listed and "_delta_log" not in p.parts
+        )

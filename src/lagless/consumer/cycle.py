@@ -72,6 +72,9 @@ class Cycle:
     limits: ledger.Limits = field(default_factory=ledger.Limits)
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """Where each partition stood at the last look or commit: for estimates only."""
+    ahead: bool = True
+    """Whether a cycle that leaves a full batch behind lets Spark begin with it."""
+    _begun: dict[Topic, Mapping[TopicPartition, Span]] = field(default_factory=dict)
 
     def gather(self, held: Held) -> Gathered:
         """Ask Kafka once what is there; phase 1 is this, repeated."""
@@ -124,17 +127,24 @@ class Cycle:
         here = {p: at for p, at in positions.items() if p not in lost}
         available = ledger.backlog(here, bounds)
         limit = self.limits.offsets.get(topic.name)
-        spans = ledger.choose(available, self.weights.of(available), budget, limit)
+        weights = self.weights.of(available)
+        spans = ledger.follow(self._begun.pop(topic, {}), available)
+        spans = spans or ledger.choose(available, weights, budget, limit)
         gone = sum(map(len, lost.values()))
         if not spans:
             return Taken(Intake(landed=False), {}, gone=gone)
         tried = sum(map(len, spans.values()))
+        then: Mapping[TopicPartition, Span] = {}
+        if self.ahead and limit is None:
+            then = ledger.next_batch(available, spans, weights, budget)
+            self._begun[topic] = then
         try:
             intake = self.tables.ingest(
                 topic,
                 {p.partition: span for p, span in spans.items()},
                 generations,
                 partial(self._check, topic, until),
+                {p.partition: span for p, span in then.items()},
             )
         except TooMuch as error:
             self._halve(topic.name, tried, error)

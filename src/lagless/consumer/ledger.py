@@ -130,6 +130,35 @@ def choose(
     }
 
 
+def next_batch(
+    available: Mapping[TopicPartition, Span],
+    chosen: Mapping[TopicPartition, Span],
+    weights: Mapping[TopicPartition, float],
+    budget: float,
+) -> dict[TopicPartition, Span]:
+    """Choose what comes after `chosen` if a full batch is there already; else nothing."""
+    rest = {
+        p: Span(chosen[p].until if p in chosen else span.first, span.until)
+        for p, span in available.items()
+    }
+    rest = {p: span for p, span in rest.items() if len(span) > 0}
+    if any(p not in weights for p in rest):
+        return {}
+    full = sum(len(span) * weights[p] for p, span in rest.items()) >= budget
+    return choose(rest, weights, budget) if full else {}
+
+
+def follow(
+    begun: Mapping[TopicPartition, Span], available: Mapping[TopicPartition, Span]
+) -> dict[TopicPartition, Span]:
+    """Give what was begun ahead, if all of it is still to be read just so; else nothing."""
+    fits = all(
+        p in available and available[p].first == span.first and available[p].until >= span.until
+        for p, span in begun.items()
+    )
+    return dict(begun) if fits else {}
+
+
 def _limited(counts: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
     """Take partitions one after the other until the limit is reached."""
     left = limit

@@ -57,6 +57,8 @@ class Service:
             batch,
             settings.on_data_loss,
             settings.cycle_deadline,
+            # Who is held to a rate must not read what the rate does not allow yet.
+            ahead=settings.max_rate is None,
         )
         self._delays = ledger.Delays()
         state = machine.begin(group, consumer, incarnation)

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -21,19 +22,43 @@ FILE_OFFSETS = 500_000
 """Offsets above which a cycle writes more than one file."""
 
 
-def ingest(place: Place, work: Work, form: formats.Format, judged: DataFrame) -> Intake:
-    """Write the good records, add the rejects to their table, and commit."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What Spark made of some spans: files that no table lists yet, and what it counted."""
+
+    judged: DataFrame
+    files: list[File]
+    counts: Mapping[str, Any]
+    seconds: float
+
+    def discard(self) -> None:
+        """Delete the files of a draft that was never committed."""
+        for one in self.files:
+            one.path.unlink(missing_ok=True)
+
+
+def draft(place: Place, work: Work, form: formats.Format, judged: DataFrame) -> Draft:
+    """Write the good records; the table's handle is not touched."""
     began = time.perf_counter()
     observation = Observation()
     rows = observed(judged, form, place.settings, observation)
     transformed = transforms.apply(place.transform, place.settings.transform, rows)
     number = max(1, math.ceil(work.offsets / FILE_OFFSETS))
+    files = writing.write(transformed, place.table.path, number, work.is_large)
+    counts: dict[str, Any] = observation.get
+    return Draft(judged, files, counts, time.perf_counter() - began)
+
+
+def ingest(
+    place: Place, work: Work, form: formats.Format, judged: DataFrame, drafted: Draft | None = None
+) -> Intake:
+    """Write the good records if they are not yet, add the rejects to their table, and commit."""
     try:
-        files = writing.write(transformed, place.table.path, number, work.is_large)
+        drafted = drafted or draft(place, work, form, judged)
     except PySparkException as error:
         return _find(place, work, form, judged, error)
-    counts: dict[str, Any] = observation.get
-    place.seconds["spark"] = time.perf_counter() - began
+    files, counts = drafted.files, drafted.counts
+    place.seconds["spark"] = drafted.seconds
     try:
         names = counts.get("names")
         if names and schemas.evolve(place.table, form, judged, names):

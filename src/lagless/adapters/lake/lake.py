@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from lagless.adapters.lake import (
     transforms,
     writing,
 )
+from lagless.adapters.lake.ahead import Ahead
 from lagless.adapters.lake.handle import TROUBLES
 from lagless.adapters.lake.sessions import Sessions, first_line
 from lagless.adapters.lake.table import Table
@@ -29,6 +30,9 @@ from lagless.adapters.lake.work import Place, Work
 from lagless.errors import Away, GiveUp, LaglessError, TryAgain
 from lagless.ports import Intake, Position, Span, Topic
 from lagless.settings import Settings
+
+PATIENCE = 3.0
+"""Seconds that files for a cycle that will not be are waited for at the end."""
 
 
 class Lake:
@@ -72,8 +76,9 @@ class Lake:
         spans: Mapping[int, Span],
         generations: Mapping[int, int],
         check: Callable[[], None],
+        then: Mapping[int, Span],
     ) -> Intake:
-        """Read, write and commit these spans."""
+        """Read, write and commit these spans; let Spark begin with what comes then."""
         # A thread that was left behind must not touch the handles of the cycle that followed.
         check()
         work = Work(topic, spans, generations, check)
@@ -82,8 +87,12 @@ class Lake:
         spark = self._sessions.get()
         try:
             form = self._form(spark, place, work)
-            judged = formats.judge(self._read(spark, form, work), form)
-            return ingestion.ingest(place, work, form, judged)
+            ahead = place.find_ahead(spans, form, self._settings.consumer.cycle_deadline)
+            if then and form == place.form:
+                place.ahead = self._begin(spark, place, Work(topic, then, generations, check), form)
+            drafted = None if ahead is None else ahead.take()
+            judged = self._judged(spark, form, work) if drafted is None else drafted.judged
+            return ingestion.ingest(place, work, form, judged, drafted)
         except LaglessError:
             raise
         except AnalysisException as error:
@@ -155,12 +164,16 @@ class Lake:
 
     def interrupt(self) -> None:
         """End what runs in the session, and leave the handles to the threads that use them."""
+        self._drop_ahead(self._places.values())
         self._places = {}
         self._sessions.interrupt()
 
     def close(self) -> None:
-        """End the session."""
+        """End the session, and what it was writing for cycles that will not be."""
+        left = self._drop_ahead(self._places.values())
         self._sessions.close()
+        for one in left:
+            one.join(PATIENCE)
 
     # ------------------------------------------------------------------ places
 
@@ -175,10 +188,16 @@ class Lake:
         found = self._places.get(topic)
         if found is None:
             # A topic made anew brings a new id: what belonged to the old one goes.
-            for old in [one for one in tuple(self._places) if one.name == topic.name]:
-                self._places.pop(old, None)
+            former = [one for one in tuple(self._places) if one.name == topic.name]
+            self._drop_ahead(place for one in former if (place := self._places.pop(one, None)))
             found = self._places[topic] = self._make_place(topic)
         return found
+
+    def _drop_ahead(self, places: Iterable[Place]) -> list[Ahead]:
+        left = [ahead for place in tuple(places) if (ahead := place.ahead) is not None]
+        for one in left:
+            one.drop()
+        return left
 
     def _make_place(self, topic: Topic) -> Place:
         settings = self._settings.of_topic(topic.name)
@@ -231,6 +250,17 @@ class Lake:
             if place.form is None:
                 return formats.Format("json")
         return place.form
+
+    def _begin(self, spark: SparkSession, place: Place, work: Work, form: formats.Format) -> Ahead:
+        """Let Spark write the files of a cycle that is still to come."""
+
+        def make() -> ingestion.Draft:
+            return ingestion.draft(place, work, form, self._judged(spark, form, work))
+
+        return Ahead(work.spans, form, make)
+
+    def _judged(self, spark: SparkSession, form: formats.Format, work: Work) -> DataFrame:
+        return formats.judge(self._read(spark, form, work), form)
 
     def _read(self, spark: SparkSession, form: formats.Format, work: Work) -> DataFrame:
         frame = reading.read(

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lagless.adapters.lake import formats, transforms
 from lagless.adapters.lake.table import Table
 from lagless.ports import Span, Topic
 from lagless.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from lagless.adapters.lake.ahead import Ahead
 
 MANY_OFFSETS = 25_000
 """Offsets above which all cores parse; below, to hand rows over takes longer than it saves."""
@@ -21,7 +25,19 @@ class Place:
     settings: TopicSettings
     transform: transforms.Transform | None
     form: formats.Format | None = None
+    ahead: "Ahead | None" = None
+    """What the next cycle is going to need, if nothing changes."""
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def find_ahead(
+        self, spans: Mapping[int, Span], form: formats.Format, deadline: float
+    ) -> "Ahead | None":
+        """Give what was begun ahead if it is of these spans; else it is of no use any more."""
+        found, self.ahead = self.ahead, None
+        if found is None or found.is_for(spans, form, deadline):
+            return found
+        found.drop()
+        return None
 
 
 @dataclass(frozen=True, slots=True)
