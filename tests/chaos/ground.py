@@ -99,7 +99,7 @@ class World:
             "consumer": {
                 # A backlog takes several cycles: each but the last has the next one written ahead.
                 "batch_bytes": "100 kB",
-                "max_batch_bytes": "200 kB",
+                "max_batch_bytes": "400 kB",
                 "wait_seconds": 0.5,
                 "cycle_deadline": DEADLINE,
                 "on_data_loss": "continue",
