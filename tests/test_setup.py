@@ -1,4 +1,4 @@
-"""scripts/setup and Java: taken where it is new enough, installed where it can be, else named."""
+"""scripts/setup: Java that is new enough, or else installed or named; libraries by uv or pip."""
 
 import os
 import shutil
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 SETUP = Path(__file__).parent.parent / "scripts" / "setup"
-NEEDED = ("bash", "dirname", "sed", "head", "cat", "cksum")
+NEEDED = ("bash", "dirname", "sed", "head", "cat", "cksum", "mkdir", "cp")
+
+JARS = "lagless.embedded.jars"
 
 
 class Machine:
@@ -20,7 +22,7 @@ class Machine:
         self.calls = folder / "calls"
         self.calls.touch()
         (folder / "scripts").mkdir()
-        self.setup = shutil.copy(SETUP, folder / "scripts" / "setup")
+        self.setup = Path(shutil.copy(SETUP, folder / "scripts" / "setup"))
         (folder / "pyproject.toml").touch()
         (folder / "constraints.txt").touch()
         for name in NEEDED:
@@ -41,15 +43,30 @@ class Machine:
     def apt(self) -> None:
         self.program(self.bin / "apt-get", f'echo "$@" >> {self.calls}')
 
-    def run(self, **environ: str) -> str:
+    def python(self, refuses: str = "nothing") -> None:
+        """Have a Python that notes what it is asked to run, and fails at what has this in it."""
+        text = f"""
+            echo "$@" >> {self.calls}
+            case "$*" in
+                *"{refuses}"*) exit 1 ;;
+                *"venv .venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+                *"-e .[dev]"*) cp "$0" .venv/bin/lagless ;;
+            esac"""
+        self.program(self.bin / "python3", text)
+
+    def asked(self) -> list[str]:
+        """Give the modules that Python was asked to run, with their arguments."""
+        return [line for line in self.calls.read_text().splitlines() if line.startswith("-m")]
+
+    def run(self, *words: str, status: int = 1, **environ: str) -> str:
         done = subprocess.run(
-            ["bash", str(self.setup)],
+            ["bash", str(self.setup), *words],
             env={"PATH": str(self.bin), **environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 1
+        assert done.returncode == status, done.stderr
         assert done.stdout == ""
         return done.stderr
 
@@ -104,3 +121,50 @@ def test_a_newer_java_is_taken_from_the_path_or_from_java_home(
     machine.java("11.0.2", tmp_path / "old")
     machine.java(version)
     assert "Java" not in machine.run(JAVA_HOME=str(tmp_path / "old"))
+
+
+@pytest.fixture
+def ready(machine: Machine) -> Machine:
+    machine.java("17.0.15")
+    return machine
+
+
+def test_libraries_come_by_uv_and_the_jvm_parts_after_them(ready: Machine) -> None:
+    ready.python()
+    said = ready.run(status=0)
+    assert "trying with pip" not in said
+    venv, uv, libraries, jars = ready.asked()
+    assert venv == "-m venv .venv"
+    assert uv.startswith("-m pip install")
+    assert uv.endswith("-c constraints.txt uv")
+    assert libraries.startswith("-m uv pip install")
+    assert libraries.endswith("-c constraints.txt -e .[dev]")
+    assert jars == f"-m {JARS}"
+
+
+@pytest.mark.parametrize("refused", ["constraints.txt uv", "-m uv pip"])
+def test_where_uv_finds_nothing_pip_installs(ready: Machine, refused: str) -> None:
+    ready.python(refused)
+    assert "uv could not install them: trying with pip" in ready.run("libraries", status=0)
+    last = ready.asked()[-1]
+    assert last.startswith("-m pip install")
+    assert last.endswith("-e .[dev]")
+
+
+def test_it_goes_on_where_it_failed_and_does_nothing_twice(ready: Machine) -> None:
+    ready.python("-e .[dev]")
+    ready.run()
+    ready.python()
+    shutil.copy(ready.bin / "python3", ready.setup.parent.parent / ".venv" / "bin" / "python")
+    tried = len(ready.asked())
+    ready.run(status=0)
+    assert [words.split()[1] for words in ready.asked()[tried:]] == ["pip", "uv", JARS]
+    done = len(ready.asked())
+    ready.run(status=0)
+    ready.run("libraries", status=0)
+    assert [words.split()[1] for words in ready.asked()[done:]] == [JARS]
+
+
+def test_what_setup_does_not_know_is_one_sentence(ready: Machine) -> None:
+    (said,) = ready.run("everything").splitlines()
+    assert "scripts/setup everything: there is libraries and jars" in said
