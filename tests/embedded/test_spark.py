@@ -98,7 +98,7 @@ def test_a_session_is_the_same_wherever_spark_runs(
     with ExitStack() as running:
         url = where
         if where == "cluster":
-            url = running.enter_context(Cluster(workers=2)).url
+            url = running.enter_context(Cluster(workers=1)).url
         elif where == "connect":
             url = connect.url
         cwd = tmp_path / "cwd"

@@ -15,7 +15,9 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -183,20 +185,18 @@ def _reason(lines: deque[str]) -> str:
 
 
 def main() -> None:
-    """Fetch everything, telling how far it is."""
-    kinds: tuple[Parts, ...] = ("broker", "spark")
-    for kind in kinds:
-        if present(kind):
-            continue
+    """Fetch everything, telling how far it is; both at once, since Ivy takes jar after jar."""
+    missing = [kind for kind in WHOSE if not present(kind)]
+    for kind in missing:
         print(f"fetching {WHOSE[kind]} jars: about a minute, once", file=sys.stderr)
-        fetch(kind, _tell)
+    with ThreadPoolExecutor(len(WHOSE)) as both:
+        for _ in both.map(lambda kind: fetch(kind, partial(_tell, kind)), missing):
+            pass
 
 
-def _tell(done: int, count: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done} of {count}", end="\n" if done == count else "", file=sys.stderr)
-    elif done == count:
-        print(f"{done} of {count}", file=sys.stderr)
+def _tell(kind: Parts, done: int, count: int) -> None:
+    if done == count or (sys.stderr.isatty() and done % 5 == 0):
+        print(f"{WHOSE[kind]} jars: {done} of {count}", file=sys.stderr)
 
 
 if __name__ == "__main__":
