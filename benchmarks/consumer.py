@@ -101,6 +101,7 @@ def read_all(world: "World", batch: float) -> dict[str, float]:
             parts.append(dict(taken.intake.seconds))
         cycles += 1
     seconds = time.perf_counter() - began
+    one.tables.close()
     return {
         "mb_per_second": read / seconds / 1e6,
         "cycles": cycles,
