@@ -25,6 +25,7 @@ RECORD = 100
 BATCH = 40 * RECORD + 1
 """Bytes of a cycle: forty records, and one byte against rounding."""
 COUNT = 200
+SCHEMA = "n BIGINT, pad STRING"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def behind(
         for p in range(2):
             texts = [f'{{"n": {number}, "pad": ""}}' for number in range(COUNT // 2)]
             send(name, [f"{x[:-2]}{'x' * (RECORD - len(x))}{x[-2:]}" for x in texts], partition=p)
-        one = bench(name, **{"format": "json", "schema": "n BIGINT, pad STRING", **settings})
+        one = bench(name, **{"format": "json", "schema": SCHEMA, **settings})
         # How large a record is, as a monitor would have said: nothing is probed.
         one.claim()
         one.cycle.weights.monitored = dict.fromkeys(one.held, float(RECORD))
@@ -63,6 +64,23 @@ def drafts(monkeypatch: pytest.MonkeyPatch) -> list[Draft]:
 
     monkeypatch.setattr(ingestion, "draft", noted)
     return made
+
+
+@pytest.fixture
+def begun(behind: "Callable[..., Bench]", drafts: list[Draft]) -> "Bench":
+    """Give a consumer after its first cycle, with the files of the second one written."""
+    one = behind()
+    landed(one.run(BATCH))
+    until(lambda: len(drafts) == 2, "the next cycle's files")
+    return one
+
+
+@pytest.fixture
+def other(begun: "Bench", bench: "Callable[..., Bench]") -> "Bench":
+    """Give another consumer of the same group that has claimed the same partitions since."""
+    one = bench(begun.topic, format="json", schema=SCHEMA)
+    one.claim()
+    return one
 
 
 def offsets(one: "Bench") -> list[list[int]]:
@@ -103,62 +121,42 @@ def test_the_last_batch_is_not_begun_before_it_is_full(
     assert everything(one)
 
 
-def test_files_of_a_partition_that_has_moved_are_deleted(
-    behind: "Callable[..., Bench]", bench: "Callable[..., Bench]", drafts: list[Draft]
-) -> None:
-    one = behind()
-    landed(one.run(BATCH))
-    until(lambda: len(drafts) == 2, "the next cycle's files")
-    other = bench(one.topic, format="json", schema="n BIGINT, pad STRING")
-    other.claim()
-    (trouble,) = one.run(BATCH).troubles.values()
+def test_files_of_a_partition_that_has_moved_are_deleted(begun: "Bench", other: "Bench") -> None:
+    (trouble,) = begun.run(BATCH).troubles.values()
     assert isinstance(trouble, ClaimLost)
     other.drain()
     # It comes back, and finds its files of no use: the table is elsewhere.
-    one.claim()
-    one.run(BATCH)
-    one.lake.close()
-    assert everything(one)
+    begun.claim()
+    begun.run(BATCH)
+    begun.lake.close()
+    assert everything(begun)
 
 
-def test_files_that_another_read_meanwhile_are_not_added(
-    behind: "Callable[..., Bench]", bench: "Callable[..., Bench]", drafts: list[Draft]
-) -> None:
-    one = behind()
-    landed(one.run(BATCH))
-    until(lambda: len(drafts) == 2, "the next cycle's files")
-    other = bench(one.topic, format="json", schema="n BIGINT, pad STRING")
-    other.claim()
-    other.cycle.weights.monitored = one.cycle.weights.monitored
+def test_files_that_another_read_meanwhile_are_not_added(begun: "Bench", other: "Bench") -> None:
+    other.cycle.weights.monitored = begun.cycle.weights.monitored
     other.cycle.ahead = False
     landed(other.run(BATCH / 2))
-    one.claim()
-    one.drain()
-    assert everything(one)
+    begun.claim()
+    begun.drain()
+    assert everything(begun)
 
 
 def test_the_same_files_serve_if_a_partition_comes_back_where_it_was(
-    behind: "Callable[..., Bench]", bench: "Callable[..., Bench]", drafts: list[Draft]
+    begun: "Bench", other: "Bench"
 ) -> None:
-    one = behind()
-    landed(one.run(BATCH))
-    until(lambda: len(drafts) == 2, "the next cycle's files")
-    bench(one.topic, format="json", schema="n BIGINT, pad STRING").claim()
-    one.claim()
-    assert landed(one.run(BATCH)) == 40
-    assert len(drafts) <= 3
-    one.drain()
-    assert everything(one)
+    (written,) = begun.strays()
+    assert other.held
+    begun.claim()
+    assert landed(begun.run(BATCH)) == 40
+    assert (begun.path / written).exists()
+    begun.drain()
+    assert everything(begun)
 
 
 def test_files_that_are_old_are_never_added(
-    behind: "Callable[..., Bench]", drafts: list[Draft], monkeypatch: pytest.MonkeyPatch
+    begun: "Bench", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = behind()
-    landed(one.run(BATCH))
-    until(lambda: len(drafts) == 2, "the next cycle's files")
-    old = one.strays()
-    assert len(old) == 1
+    (old,) = begun.strays()
     now = time.monotonic
 
     class Later:
@@ -166,14 +164,14 @@ def test_files_that_are_old_are_never_added(
 
         @staticmethod
         def monotonic() -> float:
-            return now() + one.settings.consumer.cycle_deadline
+            return now() + begun.settings.consumer.cycle_deadline
 
     monkeypatch.setattr("lagless.adapters.lake.ahead.time", Later)
-    assert landed(one.run(BATCH)) == 40
-    assert not (one.path / old[0]).exists()
+    assert landed(begun.run(BATCH)) == 40
+    assert not (begun.path / old).exists()
     monkeypatch.undo()
-    one.drain()
-    assert everything(one)
+    begun.drain()
+    assert everything(begun)
 
 
 def test_what_cannot_be_written_ahead_is_written_by_its_cycle(
@@ -195,9 +193,7 @@ def test_what_cannot_be_written_ahead_is_written_by_its_cycle(
     assert everything(one)
 
 
-def test_at_the_end_nothing_stays_of_what_was_begun(
-    behind: "Callable[..., Bench]", drafts: list[Draft]
-) -> None:
+def test_at_the_end_nothing_stays_of_what_was_begun(behind: "Callable[..., Bench]") -> None:
     one = behind()
     landed(one.run(BATCH))
     one.lake.close()
@@ -205,9 +201,7 @@ def test_at_the_end_nothing_stays_of_what_was_begun(
     assert offsets(one) == [list(range(20)), list(range(20))]
 
 
-def test_a_cycle_past_its_deadline_leaves_nothing_begun(
-    behind: "Callable[..., Bench]", drafts: list[Draft]
-) -> None:
+def test_a_cycle_past_its_deadline_leaves_nothing_begun(behind: "Callable[..., Bench]") -> None:
     one = behind()
     landed(one.run(BATCH))
     one.lake.interrupt()
@@ -226,9 +220,7 @@ def test_a_draft_is_for_its_spans_and_its_format_alone() -> None:
     assert not one.is_for(spans, form, 0)
 
 
-def test_a_new_field_makes_what_was_begun_useless(
-    behind: "Callable[..., Bench]", send: "Send", drafts: list[Draft]
-) -> None:
+def test_a_new_field_makes_what_was_begun_useless(behind: "Callable[..., Bench]") -> None:
     one = behind(schema="n BIGINT", evolve=True)
     for _ in range(7):
         report = one.run(BATCH)
