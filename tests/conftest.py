@@ -44,18 +44,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _arrange(items: list[pytest.Item]) -> None:
-    """Prepare for two lanes: a file stays in one, all of the cluster's too; slow ones begin."""
+    """Prepare for two lanes: a file stays in one, all of the cluster's too; slow ones begin.
+
+    Whole systems follow each other: each has a load that does not wait for a busy machine, so that
+    two at once would both have more to read, and less to read it with.
+    """
     lanes: dict[str, list[pytest.Item]] = {}
     for item in items:
-        cluster = item.get_closest_marker("kubernetes")
-        lane = "kubernetes" if cluster else item.nodeid.partition("::")[0]
+        together = (name for name in ("kubernetes", "system") if item.get_closest_marker(name))
+        lane = next(together, item.nodeid.partition("::")[0])
         lanes.setdefault(lane, []).append(item)
         item.add_marker(pytest.mark.xdist_group(lane))
 
-    def quick(tests: list[pytest.Item]) -> bool:
-        return not any(test.get_closest_marker("slow") for test in tests)
+    def haste(lane: str) -> tuple[bool, bool]:
+        return lane != "system", not any(test.get_closest_marker("slow") for test in lanes[lane])
 
-    items[:] = [test for tests in sorted(lanes.values(), key=quick) for test in tests]
+    items[:] = [test for lane in sorted(lanes, key=haste) for test in lanes[lane]]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -85,6 +85,7 @@ def test_the_commands_of_use_it(tmp_path: Path, broker: Broker, connect: Connect
 
 
 @pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.timeout(900)
 def test_the_tutorial_from_top_to_bottom(tmp_path: Path) -> None:
     """This is also the demo's test: two minutes of it, with its spike, counted at its end."""

@@ -97,9 +97,9 @@ class World:
             "topics": list(TOPICS),
             "kafka": {"bootstrap": self.broker.bootstrap},
             "consumer": {
-                # A backlog takes several cycles: each but the last has the next one written ahead.
+                # A long backlog takes several cycles, and so the next is written ahead.
                 "batch_bytes": "100 kB",
-                "max_batch_bytes": "400 kB",
+                "max_batch_bytes": "1 MB",
                 "wait_seconds": 0.5,
                 "cycle_deadline": DEADLINE,
                 "on_data_loss": "continue",

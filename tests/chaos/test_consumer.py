@@ -15,6 +15,7 @@ WRONG = ("lost", "duplicated", "out_of_order", "unexpected", "gone_and_landed")
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.timeout(1800)
 def test_a_consumer_under_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report.json"

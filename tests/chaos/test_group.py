@@ -9,6 +9,7 @@ from tests.chaos import group
 
 
 @pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.timeout(1800)

@@ -19,6 +19,7 @@ def live(out: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.timeout(1500)
 @pytest.mark.kafka
 @pytest.mark.spark
