@@ -23,7 +23,16 @@ from confluent_kafka.admin._scram import (
 )
 from confluent_kafka.cimpl import NewTopic
 
-from lagless.adapters.kafka import connection, mailbox, reading, rights, speeds, topics, writing
+from lagless.adapters.kafka import (
+    connection,
+    log_sizes,
+    mailbox,
+    reading,
+    rights,
+    speeds,
+    topics,
+    writing,
+)
 from lagless.adapters.kafka.log_sizes import LogSizes
 from lagless.errors import GiveUp, LaglessError, TryAgain
 from lagless.messages import ConsumerState, Order, Receipt, WriteSpeeds
@@ -309,6 +318,14 @@ def test_without_rights_roles_end_with_a_sentence(fortress: Fortress) -> None:
     out.close()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up soon: the clients try again until then, also where they were refused."""
+    monkeypatch.setattr(log_sizes, "PATIENCE", 4.0)
+    monkeypatch.setattr(topics, "TIMEOUT", 4.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_wrong_password_is_refused_and_not_repeated(fortress: Fortress) -> None:
     settings = fortress.settings("gwrong", "x", password="wrong" + PASSWORD)
     sizes = LogSizes(settings)
@@ -320,6 +337,7 @@ def test_a_wrong_password_is_refused_and_not_repeated(fortress: Fortress) -> Non
     assert PASSWORD not in str(second.value)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_broker_of_another_authority_is_not_trusted(fortress: Fortress, tmp_path: Path) -> None:
     certificates(tmp_path)
     settings = fortress.settings("gtrust", "x", ca_file=str(tmp_path / "ca.pem"))
