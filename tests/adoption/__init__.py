@@ -1,0 +1,1 @@
+"""`lagless adopt`: what it measures of a group that lagless does not run, and what it concludes."""

@@ -1,0 +1,1 @@
+"""Members that follow a plan by themselves, with confluent-kafka's assign()."""
