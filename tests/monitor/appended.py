@@ -68,7 +68,7 @@ class Truth:
         return True
 
     def speed(self, until: float, seconds: float) -> float:
-        """Give the true speed over the seconds before a time."""
+        """Return the true speed over the seconds before a time."""
         return (self._at(until) - self._at(until - seconds)) / seconds
 
     def _at(self, moment: float) -> float:

@@ -57,7 +57,7 @@ class Log:
         while len(self.segments) > 1 and self.segments[1][0] <= self.start:
             self.segments.pop(0)
 
-    def make_anew(self) -> None:
+    def recreate(self) -> None:
         """Delete the topic and make it again."""
         self.start = self.end = 0
         self.segments = [[0, 0.0]]
@@ -74,5 +74,5 @@ class Log:
         return sum(size for _, size in self.segments)
 
     def size(self) -> LogSize:
-        """Give what the monitor sees."""
+        """Return what the monitor sees."""
         return LogSize(round(self.bytes), self.start, self.end, str(self.topic), self.leader)

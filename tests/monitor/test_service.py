@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from lagless.errors import GiveUp, TryAgain
@@ -29,6 +30,7 @@ class World:
     slept: list[float] = field(default_factory=list)
     messages: list[WriteSpeeds] = field(default_factory=list)
     takes: float = 0.0
+    errors: int = 0
 
     def now(self) -> float:
         return self.time
@@ -80,6 +82,28 @@ def test_rounds_that_take_longer_than_the_interval_follow_one_another() -> None:
     assert [message.at for message in world.messages] == [1007.0 + 7 * n for n in range(5)]
 
 
+def test_quick_rounds_follow_at_the_short_interval_and_slow_ones_leave_the_broker_time() -> None:
+    quick, slow, slowest = World(takes=0.01), World(takes=0.1), World(takes=0.4)
+    for world in (quick, slow, slowest):
+        made = monitor(world)
+        made.shortest = 1.0
+        made.run(lambda world=world: world.rounds >= 6)  # type: ignore[misc]
+    at = [[message.at for message in world.messages] for world in (quick, slow, slowest)]
+    # The second round gives the first speed: it is not put off.
+    assert np.diff(at[0]) == pytest.approx([1.0] * 5)
+    assert np.diff(at[1]) == pytest.approx([1.0, *[2.0] * 4])
+    assert np.diff(at[2]) == pytest.approx([1.0, *[5.0] * 4])
+
+
+def test_a_partition_whose_broker_is_down_is_not_asked_for_in_haste() -> None:
+    world = World(failed={2, 3, 4}, takes=0.4)
+    made = monitor(world)
+    made.shortest = 1.0
+    made.run(lambda: world.rounds >= 4)
+    assert world.slept[:3] == pytest.approx([0.6, 4.6, 4.6])
+    assert made.window.is_incomplete is False
+
+
 def test_pauses_grow_while_kafka_is_down_and_are_short_again_after() -> None:
     world = World(down={3, 4, 5, 6, 7, 8, 9, 10, 12})
     made = run(world, 12)
@@ -120,3 +144,19 @@ def test_what_cannot_be_mended_ends_the_monitor(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(world, "publish", refuse)
     with pytest.raises(GiveUp):
         run(world, 3)
+
+
+def test_an_interval_that_is_made_shorter_is_in_effect_before_the_old_one_is_over() -> None:
+    world = World()
+    one = service.Monitor("g", 600.0, Window(30.0), world, world, world, 600.0)
+
+    def ending() -> bool:
+        if world.time > 1010:
+            one.interval = one.shortest = 2.0
+        return world.time > 1030
+
+    one.run(ending)
+    ats = [message.at for message in world.messages]
+    assert ats[0] == 1000
+    assert ats[1] <= 1010 + 2 * service.LONGEST_SLEEP
+    assert ats[2:] == [ats[1] + 2 * n for n in range(1, len(ats) - 1)]

@@ -1,11 +1,12 @@
 """The sliding window: from log sizes to bytes appended per second. Pure.
 
-Paper, section "Monitor": speed = (last − first) bytes / (last − first) time over the last 30 s.
+Paper, section "Monitor": speed = (last − first) bytes / (last − first) time over the last 30 s, or
+since the last change of speed, if `changes` finds one in the window.
 A log's size is not what was appended to it, since Kafka also deletes. So each step from one
 measurement to the next is turned into the bytes appended in it, by these rules:
 
 1. Same topic, leader and start offset, and the size did not shrink: the growth.
-2. The topic was made anew: all that its new log holds.
+2. The topic was deleted and created again: the size of its new log.
 3. The start moved (retention, deleted records), the leader moved, or the size shrank: the
    end offsets' difference times the bytes per offset seen, but no less than the growth and no more
    than the log holds, as far as that is certain.
@@ -20,10 +21,11 @@ measurement to the next is turned into the bytes appended in it, by these rules:
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from lagless.model import TopicPartition
+from lagless.monitor import changes
 from lagless.ports import LogSize, Measurement
 
 LATE = 0.02
@@ -54,18 +56,18 @@ class Reading:
     bytes_per_offset: float | None
     measured_at: float
     stale: bool
+    error: float = 0
+    """Standard error of the speed: how far off bursts alone may make it."""
 
 
+@dataclass(slots=True)
 class Knots:
     """What it had cost to append a log up to some of its offsets: (offset, bytes), ascending."""
 
-    __slots__ = ("_knots",)
-
-    def __init__(self, knots: list[tuple[int, float]]) -> None:
-        self._knots = knots
+    _knots: list[tuple[int, float]]
 
     def cost(self, begin: int, end: int) -> float:
-        """Give the bytes between two offsets."""
+        """Return the bytes between two offsets."""
         return max(0.0, self._up_to(end) - self._up_to(begin))
 
     def add(self, start: int, end: int, total: float) -> None:
@@ -81,7 +83,7 @@ class Knots:
             del knots[1 : KNOTS // 2 : 2]
 
     def fit(self, size: LogSize) -> None:
-        """Let the cost of what is there be the log's size, lest an error comes back when it goes.
+        """Scale the noted cost of what is there to the log's size, so that errors do not add up.
 
         A log that holds much more or less than it should holds something else, too: leave it.
         """
@@ -100,55 +102,43 @@ class Knots:
         return c0 + (c1 - c0) * min(max(share, 0.0), 1.0)
 
 
+@dataclass(slots=True)
 class _Log:
     """One partition's past: (time, bytes appended since it was first seen), and its last size."""
 
-    __slots__ = (
-        "absences",
-        "bytes",
-        "ceiling",
-        "knots",
-        "last",
-        "offsets",
-        "past",
-        "shrunk",
-        "stale",
-        "unsure",
-    )
-
-    def __init__(self, at: float, size: LogSize) -> None:
-        self.past: deque[tuple[float, float]] = deque([(at, 0.0)])
-        self.last = size
-        self.knots = Knots([(size.start_offset, -float(size.bytes)), (size.end_offset, 0.0)])
-        self.bytes = 0.0
-        self.offsets = 0.0
-        self.ceiling = 0.0
-        self.shrunk = float("inf")  # windows since it shrank in place
-        self.unsure = 0.0  # windows since sizes last told a step
-        self.stale = False
-        self.absences = 0
+    past: deque[tuple[float, float]]
+    last: LogSize
+    knots: Knots
+    noise: changes.Noise = field(default_factory=changes.Noise)
+    bytes: float = 0.0
+    offsets: float = 0.0
+    ceiling: float = 0.0
+    shrunk: float = float("inf")
+    """Windows since it shrank in place."""
+    unsure: float = 0.0
+    """Windows since sizes last told a step."""
+    stale: bool = False
+    absences: int = 0
 
     @property
     def compacted(self) -> bool:
-        """Say whether the log is being compacted."""
+        """Return whether the log is being compacted."""
         return self.shrunk < COMPACTED
 
     def per_offset(self) -> float | None:
-        """Give the bytes per offset seen, or those of the whole log where no step told any."""
+        """Return the bytes per offset seen, or those of the whole log where no step told any."""
         if self.compacted and self.ceiling > 0:
             return self.ceiling
         if self.offsets > 0:
             return self.bytes / self.offsets
         return density(self.last)
 
-    def add(self, at: float, size: LogSize, window: float) -> None:
-        """Add the step to a new size."""
-        before, self.last = self.last, size
-        seconds = at - self.past[-1][0]
-        if seconds <= 0:  # a clock set back: the bytes show in the next step
-            self.last = before
+    def add(self, at: float, size: LogSize, window: float, detect: bool) -> None:
+        """Add the step to a new size; with `detect`, forget what lies before a change of speed."""
+        windows = (at - self.past[-1][0]) / window
+        if windows <= 0:  # a clock set back: the bytes show in the next step
             return
-        windows = seconds / window
+        before, self.last = self.last, size
         growth, offsets = size.bytes - before.bytes, size.end_offset - before.end_offset
         same_log = size.topic_id == before.topic_id and size.leader == before.leader
         in_place = same_log and size.start_offset == before.start_offset
@@ -164,11 +154,10 @@ class _Log:
             self._learn(appended, offsets, windows)
         else:
             self.unsure += windows
-            appended = self._bridge(before, size, growth if same_log else 0)
             if in_place and self.compacted:
                 self._raise_ceiling(growth, offsets, windows)
-                appended = self._bridge(before, size, growth)
-            elif same_log and not self.compacted:
+            appended = self._bridge(before, size, growth if same_log else 0)
+            if same_log and not self.compacted:
                 known = self._settle(before, size, growth, appended)
                 if known is None:
                     self._learn_density(before, size, windows)
@@ -178,6 +167,19 @@ class _Log:
         self._remember(at, size, appended, window)
         if same_log and not in_place and not self.compacted:
             self.knots.fit(size)
+        elif size.leader != before.leader:  # another replica may hold less of what is old
+            total = self.past[-1][1]
+            self.knots = Knots([(size.start_offset, total - size.bytes), (size.end_offset, total)])
+        self._learn_noise(detect)
+
+    def _learn_noise(self, detect: bool) -> None:
+        """Let the window begin at the last change of speed, if wanted; the rest of it is noise."""
+        points = list(self.past)
+        while detect and (where := changes.split(points, self.noise)):
+            del points[:where]
+        if len(points) < len(self.past):
+            self.past = deque(points)
+        self.noise.learn(points)
 
     def _bridge(self, before: LogSize, after: LogSize, growth: int) -> float:
         """Estimate the bytes of a step whose sizes do not tell."""
@@ -191,7 +193,7 @@ class _Log:
         return max(0.0, appended)
 
     def _settle(self, before: LogSize, after: LogSize, growth: int, bridged: float) -> float | None:
-        """Give the bytes of a step from what its deleted part had cost, or None if unclear."""
+        """Return the bytes of a step from what its deleted part had cost, or None if unclear."""
         deleted = self.knots.cost(before.start_offset, after.start_offset)
         # What came and went within the step was never noted.
         deleted += max(0, after.start_offset - before.end_offset) * (self.per_offset() or 0.0)
@@ -229,22 +231,24 @@ class _Log:
         while len(past) > 2 and past[0][0] < at - window * (1 + LATE):
             past.popleft()
 
-    def speed(self) -> float | None:
-        """Give the speed, or None after one measurement alone."""
+    def reading(self) -> Reading | None:
+        """Return what is known, or None after one measurement alone."""
         if len(self.past) < 2:
             return None
-        (first_at, first), (last_at, last) = self.past[0], self.past[-1]
-        return (last - first) / (last_at - first_at)
+        (first_at, first), (at, last) = self.past[0], self.past[-1]
+        speed = (last - first) / (at - first_at)
+        error = self.noise.error(speed, at - first_at)
+        return Reading(speed, self.per_offset(), at, self.stale, error)
 
 
 def density(size: LogSize) -> float | None:
-    """Give the bytes per offset of a whole log."""
+    """Return the bytes per offset of a whole log."""
     offsets = size.end_offset - size.start_offset
     return size.bytes / offsets if offsets > 0 and size.bytes > 0 else None
 
 
 def least_density(before: LogSize, after: LogSize) -> float | None:
-    """Give the lower bytes per offset of two sizes.
+    """Return the lower bytes per offset of two sizes.
 
     Deleted records leave their bytes behind for a while, which makes the others look too large.
     """
@@ -253,10 +257,14 @@ def least_density(before: LogSize, after: LogSize) -> float | None:
 
 
 class Window:
-    """The windows of all partitions; `seconds` is the length of each."""
+    """The windows of all partitions.
 
-    def __init__(self, seconds: float) -> None:
+    `seconds` is the length of each; with `detect` it begins at the last change of speed, if later.
+    """
+
+    def __init__(self, seconds: float, detect: bool = False) -> None:
         self.seconds = seconds
+        self.detect = detect
         self._logs: dict[TopicPartition, _Log] = {}
 
     def add(self, measurement: Measurement) -> None:
@@ -265,13 +273,11 @@ class Window:
         for partition, size in measurement.sizes.items():
             log = logs.get(partition)
             if log is None:
-                logs[partition] = _Log(measurement.at, size)
+                knots = [(size.start_offset, -float(size.bytes)), (size.end_offset, 0.0)]
+                logs[partition] = _Log(deque([(measurement.at, 0.0)]), size, Knots(knots))
             else:
-                log.add(measurement.at, size, self.seconds)
-                log.stale = False
-                log.absences = 0
-        if len(logs) == len(measurement.sizes):
-            return
+                log.add(measurement.at, size, self.seconds, self.detect)
+                log.stale, log.absences = False, 0
         for partition in logs.keys() - measurement.sizes.keys():
             logs[partition].stale = True
             # A broker that just came back may not know all topics yet.
@@ -279,16 +285,17 @@ class Window:
             if logs[partition].absences >= ABSENCES:
                 del logs[partition]
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Return whether a partition was measured only once, so that its speed is unknown."""
+        return any(len(log.past) < 2 and not log.stale for log in self._logs.values())
+
     def miss(self) -> None:
         """Note that a whole round failed: every speed is stale."""
         for log in self._logs.values():
             log.stale = True
 
     def readings(self) -> Mapping[TopicPartition, Reading]:
-        """Give what is known of every partition that was measured at least twice."""
-        found = {}
-        for partition, log in self._logs.items():
-            speed = log.speed()
-            if speed is not None:
-                found[partition] = Reading(speed, log.per_offset(), log.past[-1][0], log.stale)
-        return found
+        """Return what is known of every partition that was measured at least twice."""
+        found = ((partition, log.reading()) for partition, log in self._logs.items())
+        return {partition: reading for partition, reading in found if reading is not None}
