@@ -14,7 +14,8 @@ from lagless.settings import Settings, parse
 from tests.kubernetes import hosted
 from tests.waiting import until
 
-BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
+BASE = DEPLOY / "base"
 SERVES = """
 import http.server, signal, sys
 class Fine(http.server.BaseHTTPRequestHandler):
@@ -64,7 +65,7 @@ def namespace(kubeconfig: Path) -> Iterator[str]:
 
 @pytest.fixture
 def settings(kubeconfig: Path, namespace: str, tmp_path: Path) -> Callable[..., Settings]:
-    """Give settings whose consumers are small HTTP servers, or what `container` says."""
+    """Return settings whose consumers are small HTTP servers, or what `container` says."""
 
     def make(container: dict[str, Any] | None = None, **provisioner: Any) -> Settings:
         overlay = {"name": "consumer", "command": ["python3", "-c", SERVES], **(container or {})}

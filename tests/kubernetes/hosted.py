@@ -6,7 +6,6 @@ hostPath, reach its broker and Connect server at the node's address, and write t
 
 import compileall
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +16,8 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 import yaml
 
 import lagless
-from lagless.embedded import ports
-from lagless.embedded.broker import Broker
-from lagless.embedded.spark import ConnectServer
-from lagless.live import pods
+from lagless.lab.live import pods
+from lagless.lab.testbed import Testbed
 
 IMAGE = pods.IMAGE
 """Empty folders, into which the host's are mounted."""
@@ -28,50 +25,29 @@ IMAGE = pods.IMAGE
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What pods find outside of the cluster, at addresses that they reach."""
+    """A testbed that pods reach."""
 
     kubeconfig: Path
-    broker: Broker
-    connect: ConnectServer
-    address: str
+    bed: Testbed
 
     @property
     def bootstrap(self) -> str:
         """The broker's address."""
-        return self.broker.listeners["PODS"]
+        return self.bed.bootstrap
 
     @property
     def spark(self) -> str:
         """The Connect server's address."""
-        return f"sc://{self.address}:{self.connect.url.rpartition(':')[2]}"
+        return self.bed.spark
 
 
 @contextmanager
 def stage(kubeconfig: Path, folder: Path) -> Iterator[Stage]:
     """Run a broker and a warm Connect server that pods reach."""
-    # Pods cannot write beside the source: each would compile it anew.
+    # Pods cannot write beside the source: each would compile it again.
     compileall.compile_dir(Path(lagless.__file__).parent, quiet=2)
-    where = pods.address(kubeconfig)
-    port = ports.free()[0]
-    listeners = {
-        "listeners": f"PODS://0.0.0.0:{port}",
-        "advertised.listeners": f"PODS://{where}:{port}",
-        "listener.security.protocol.map": "PODS:PLAINTEXT",
-    }
-    # Spark is root's here, and the consumers' user has no name: what one writes, the other has to
-    # be able to delete. On a user's cluster both are one user.
-    conf = {"spark.hadoop.fs.permissions.umask-mode": "000"}
-    with Broker(folder / "broker", settings=listeners) as broker:
-        server = ConnectServer(
-            folder / "connect", conf=conf, host="0.0.0.0", bootstrap=broker.listeners["PODS"]
-        )
-        before = os.umask(0)
-        try:
-            server.start()
-        finally:
-            os.umask(before)
-        with server:
-            yield Stage(kubeconfig, broker, server, where)
+    with Testbed(folder, address=pods.address(kubeconfig)) as bed:
+        yield Stage(kubeconfig, bed)
 
 
 def write_template(file: Path, writable: Path) -> Path:
@@ -83,7 +59,7 @@ def write_template(file: Path, writable: Path) -> Path:
 
 
 def config_map(namespace: str, *files: Path) -> None:
-    """Give the pods their settings, in a ConfigMap `lagless`: each file under its own name."""
+    """Create the ConfigMap `lagless` of the pods: each file under its own name."""
     from kubernetes import client
 
     data = {path.name: path.read_text() for path in files}
@@ -93,7 +69,7 @@ def config_map(namespace: str, *files: Path) -> None:
 
 
 def processes(role: str = "consumer") -> dict[str, psutil.Process]:
-    """Give the processes of a role in pods as the host sees them, by pod."""
+    """Return the processes of a role in pods as the host sees them, by pod."""
     found = {}
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
@@ -106,7 +82,7 @@ def processes(role: str = "consumer") -> dict[str, psutil.Process]:
 
 
 def kernels(folder: Path) -> Path:
-    """Give pods a copy of the compiled kernels that lie beside the source, which they cannot use.
+    """Return pods a copy of the compiled kernels that lie beside the source, which they cannot use.
 
     Numba wants to be able to write where it reads; without them each controller compiles its own.
     """

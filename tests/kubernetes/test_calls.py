@@ -18,7 +18,7 @@ def answer(status: int, message: str = "", reason: str = "") -> ApiException:
 
 
 def after(*troubles: Exception) -> tuple[Callable[[], str], list[int]]:
-    """Give a call that fails so often, and how often it was made."""
+    """Return a call that fails so often, and how often it was made."""
     left, made = list(troubles), [0]
 
     def call() -> str:

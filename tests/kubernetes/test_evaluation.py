@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lagless.embedded import distribution, java
-from lagless.evaluation import grid
-from lagless.live import pods
-from tests.evaluation import alone, test_grid
+from lagless.adapters.spark import jars, java
+from lagless.lab.live import pods
+from lagless.lab.paper import grid
 from tests.kubernetes import hosted
+from tests.lab.paper import alone, test_grid
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.spark, pytest.mark.slow]
 
@@ -37,7 +37,7 @@ def write_template(file: Path, kernels: Path) -> Path:
         command=["/bin/bash", "-c", EXECUTOR],
         env=[
             {"name": "NUMBA_CACHE_DIR", "value": str(kernels)},
-            {"name": "SPARK_HOME", "value": str(distribution.home())},
+            {"name": "SPARK_HOME", "value": str(jars.spark_home())},
             {"name": "JAVA_HOME", "value": str(java.find_for_spark().home)},
         ],
     )["spec"]["template"]
@@ -65,7 +65,7 @@ def test_pods_give_the_rows_of_one_core(kubeconfig: Path, namespace: str, tmp_pa
     }
     server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     test_grid.evaluate(
-        ["tests.evaluation.alone", f"k8s://{server}", str(tmp_path / "grid")]
+        ["tests.lab.paper.alone", f"k8s://{server}", str(tmp_path / "grid")]
         + [f"{key}={value}" for key, value in told.items()],
         KUBECONFIG=str(kubeconfig),
         PYSPARK_PYTHON=sys.executable,

@@ -19,11 +19,13 @@ import pytest
 import yaml
 from kubernetes import client
 
-from lagless.adapters.kafka.watching import Watcher
+from lagless.adapters.kafka.topic_watch import Watcher
 from lagless.adapters.kubernetes import manifest
-from lagless.embedded import counting, flows, records
-from lagless.embedded.load import Load
-from lagless.live import pods, stand
+from lagless.adapters.lake import store
+from lagless.lab import testbed
+from lagless.lab.live import pods
+from lagless.lab.load import counting, flows, records
+from lagless.lab.load.load import Load
 from lagless.messages import Heartbeat
 from lagless.settings import Settings, parse
 from tests.kubernetes import hosted
@@ -61,7 +63,7 @@ class Installed:
         return self.beats
 
     def reader(self, but: str = "") -> Heartbeat | None:
-        """Give the last word of who holds every partition, other than this incarnation."""
+        """Return the last word of who holds every partition, other than this incarnation."""
         for beat in reversed(self.listen()):
             if beat.incarnation != but and len(beat.held) == PARTITIONS:
                 return beat if time.time() - beat.at < 5 else None
@@ -141,7 +143,7 @@ def installed(
     folder.chmod(0o777)
     hosted.kernels(folder / "kernels")
     document = settings(stage, folder)
-    (folder / "lagless.toml").write_text(stand.toml(document))
+    (folder / "lagless.toml").write_text(testbed.toml(document))
     hosted.write_template(folder / "consumer.yaml", folder / "lake")
     parsed = parse(document, environ={})
     flow = flows.steady(flows.spread({parsed.topics[0]: PARTITIONS}), 20_000)
@@ -228,7 +230,7 @@ def test_another_controller_leads_after_one_was_killed(installed: Installed) -> 
 def test_nothing_is_lost_or_left(installed: Installed) -> None:
     installed.load.ask_to_stop()
     tally = until(lambda: (t := installed.load.tally()).complete and t, "the load to end")
-    lake, tables = installed.settings.lake.path, {installed.topic: installed.topic}
+    lake, tables = store.of(installed.settings.lake), {installed.topic: installed.topic}
     until(lambda: counting.arrived(lake, tables) >= tally.records, "every record")
     count = counting.count(lake, tables, tally.produced)
     assert count.landed == count.produced > 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lagless.adapters.kubernetes import manifest, troubles
+from lagless.adapters.kubernetes import calls, manifest
 from lagless.errors import WrongSettings
 from lagless.settings import Settings, parse
 
@@ -146,4 +146,4 @@ def waiting(why: str, **last: Any) -> dict[str, Any]:
 def test_troubles_of_a_pod_are_said_in_a_sentence(
     pod: dict[str, Any], says: str, failed: bool
 ) -> None:
-    assert troubles.of(pod) == (says, failed)
+    assert calls.of(pod) == (says, failed)

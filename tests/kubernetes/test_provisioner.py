@@ -66,7 +66,7 @@ def test_deletion_means_one_incarnation_and_a_name_is_free_only_when_its_pod_is_
         provisioner.delete({1: "another.incarnation"})
         assert phases(provisioner) == {1: "running"}
         provisioner.delete({1: f"{born}.x", 9: ""})
-        assert "just being deleted" in provisioner.create([1])[1]
+        assert "still being deleted" in provisioner.create([1])[1]
         until(lambda: not provisioner.instances(), "the consumer to be gone")
         assert provisioner.create([1]) == {}
         assert one(provisioner, lambda found: found.phase == "running").birth != born

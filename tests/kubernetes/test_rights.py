@@ -12,7 +12,7 @@ import yaml
 from lagless.adapters.kubernetes.provisioner import KubernetesProvisioner
 from lagless.errors import LaglessError
 from lagless.settings import Settings
-from tests.kubernetes.conftest import BASE
+from tests.kubernetes.conftest import BASE, DEPLOY
 from tests.waiting import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
@@ -61,14 +61,17 @@ def use(settings: Settings) -> None:
         provisioner.close()
 
 
+@pytest.mark.parametrize("folder", ["base", "shared-spark"])
 def test_the_rendered_manifests_are_accepted_by_the_api_server(
-    kubeconfig: Path, namespace: str
+    folder: str, kubeconfig: Path, namespace: str
 ) -> None:
     kubectl = shutil.which("kubectl")
     assert kubectl is not None, "the test cluster comes with kubectl"
     command = [kubectl, "--kubeconfig", str(kubeconfig), "-n", namespace]
     done = subprocess.run(
-        [*command, "apply", "--dry-run=server", "-k", str(BASE)], capture_output=True, text=True
+        [*command, "apply", "--dry-run=server", "-k", str(DEPLOY / folder)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     made = {line.split()[0] for line in done.stdout.splitlines()}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import watch
 
-from lagless.adapters.kubernetes.watching import Followed
+from lagless.adapters.kubernetes.pod_watch import Followed
 from tests.waiting import until
 
 
@@ -74,7 +74,7 @@ def test_what_is_made_while_a_list_is_on_its_way_is_kept() -> None:
     assert sorted(cluster.uids()) == ["new", "other"]
 
 
-def test_what_a_new_list_lacks_is_gone_even_where_versions_began_anew() -> None:
+def test_what_a_new_list_lacks_is_gone_even_where_versions_started_over() -> None:
     cluster = Cluster([found(500, "old")])
     cluster.followed._relist()
     cluster.listed = []
@@ -82,7 +82,7 @@ def test_what_a_new_list_lacks_is_gone_even_where_versions_began_anew() -> None:
     assert cluster.uids() == []
 
 
-def test_after_a_watch_that_was_cut_off_all_is_listed_anew(
+def test_after_a_watch_that_was_cut_off_all_is_listed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster([found(5, "old")], ("cut off", None))
