@@ -1,4 +1,4 @@
 """Fault runs on the real parts: `python -m tests.chaos consumer` and `python -m tests.chaos group`.
 
-What landed is counted by lagless.embedded.counting, as the demo does.
+What landed is counted by lagless.lab.load.counting, as the demo does.
 """

@@ -4,12 +4,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+
+from lagless.adapters.lake.store import Store
 
 Log = tuple[str, int]
 """A topic's id and a partition."""
@@ -40,7 +40,7 @@ class Row:
     seq: int
 
 
-def report(account: Account, lake: Path, topics: Mapping[str, list[str]]) -> dict[str, Any]:
+def report(account: Account, lake: Store, topics: Mapping[str, list[str]]) -> dict[str, Any]:
     """Compare the lake with the account; `topics` are the ids that each topic has had, in order."""
     found = {
         "produced": account.total,
@@ -55,9 +55,9 @@ def report(account: Account, lake: Path, topics: Mapping[str, list[str]]) -> dic
     }
     delays: list[float] = []
     for topic, ids in topics.items():
-        landed = _rows(lake / topic, delays)
-        rejected = _rejected(lake / f"{topic}_rejected")
-        gone = _gone(lake / f"{topic}_gone")
+        landed = _rows(lake.inside(topic), delays)
+        rejected = _rejected(lake.inside(f"{topic}_rejected"))
+        gone = _gone(lake.inside(f"{topic}_gone"))
         for index in ids:
             logs = {log: records for log, records in account.records.items() if log[0] == index}
             for log, records in logs.items():
@@ -100,43 +100,50 @@ def _count(
             found["lost"] += 1
 
 
-def _rows(table: Path, delays: list[float]) -> dict[Log, list[Row]]:
+def _rows(table: Store, delays: list[float]) -> dict[Log, list[Row]]:
     rows: dict[Log, list[Row]] = defaultdict(list)
-    for path, version, at in _files(table):
-        read = pq.read_table(path, columns=["_partition", "_offset", "seq", "run", "_timestamp"])
+    columns = ["_partition", "_offset", "seq", "run", "_timestamp"]
+    for name, version, at in _files(table):
+        with table.open(name) as source:
+            read = pq.read_table(source, columns=columns)
         for row in read.to_pylist():
             rows[(row["run"], row["_partition"])].append(Row(version, row["_offset"], row["seq"]))
             delays.append(max(0.0, at - row["_timestamp"].timestamp()))
     return rows
 
 
-def _files(table: Path) -> Iterator[tuple[Path, int, float]]:
-    if not DeltaTable.is_deltatable(str(table)):
+def _files(table: Store) -> Iterator[tuple[str, int, float]]:
+    if not table.is_table():
         return
-    listed = {Path(uri.removeprefix("file://")) for uri in DeltaTable(str(table)).file_uris()}
-    for log in sorted((table / "_delta_log").glob("*.json")):
-        actions = [json.loads(line) for line in log.read_text().splitlines() if line.strip()]
+    # Data files lie directly in the table's folder.
+    listed = {uri.rpartition("/")[2] for uri in table.table().file_uris()}
+    log = table.inside("_delta_log")
+    for entry in log.files():
+        if not entry.name.endswith(".json"):
+            continue
+        lines = log.read(entry.name).decode().splitlines()
+        actions = [json.loads(line) for line in lines if line.strip()]
         at = next((a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a), 0) / 1000
         for action in actions:
-            path = action.get("add", {}).get("path")
-            if path is not None and table / path in listed:
-                yield table / path, int(log.stem), at
+            name = action.get("add", {}).get("path")
+            if name in listed:
+                yield name, int(entry.name[:20]), at
 
 
-def _rejected(table: Path) -> dict[Log, list[int]]:
-    """Give the rejected offsets; the run is in the bytes, since the topic's id is not a column."""
+def _rejected(table: Store) -> dict[Log, list[int]]:
+    """Return the rejected offsets; the bytes name the run, since the topic's id is not a column."""
     found: dict[Log, list[int]] = defaultdict(list)
-    if DeltaTable.is_deltatable(str(table)):
-        for row in DeltaTable(str(table)).to_pyarrow_table().to_pylist():
+    if table.is_table():
+        for row in table.table().to_pyarrow_table().to_pylist():
             run = row["_value"].decode().split()[1]
             found[(run, row["_partition"])].append(row["_offset"])
     return found
 
 
-def _gone(table: Path) -> dict[Log, list[tuple[int, float]]]:
+def _gone(table: Store) -> dict[Log, list[tuple[int, float]]]:
     found: dict[Log, list[tuple[int, float]]] = defaultdict(list)
-    if DeltaTable.is_deltatable(str(table)):
-        for row in DeltaTable(str(table)).to_pyarrow_table().to_pylist():
+    if table.is_table():
+        for row in table.table().to_pyarrow_table().to_pylist():
             until = float("inf") if row["until"] is None else row["until"]
             found[(row["_topic_id"], row["_partition"])].append((row["first"], until))
     return found

@@ -1,58 +1,59 @@
 """The whole system while something is killed every 20 seconds.
 
     python -m tests.chaos group --minutes 10 --seed S --report FILE
+    python -m tests.chaos group --lake s3 --minutes 10 --seed S --report FILE
+    python -m tests.chaos group --operations --minutes 10 --seed S --report FILE
+    python -m tests.chaos group --network --minutes 10 --seed S --report FILE
+    python -m tests.chaos group --spark cluster --minutes 10 --seed S --report FILE
 
 Broker, monitor, controller, Connect server and consumers are processes of this machine; speeds
 follow a random walk with δ = 25, and double for the second half. Monitor, controller and Connect
 server are started again after a kill, as a supervisor would; consumers are the controller's work.
+With `--lake s3` the lake is in a bucket, whose requests meet faults too (see `buckets`). With
+`--operations` the group is also paused, drained and reset (see `operations`). With `--network`
+connections are cut, slowed down and held too (see `network`). `--spark` says where
+Spark runs, parts of which are killed too (see `sparks`).
 """
 
 import argparse
-import csv
 import json
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lagless.adapters.kafka.watching import Watcher
-from lagless.embedded import counting, flows, lifetimes
-from lagless.embedded.broker import Broker
-from lagless.embedded.spark import ConnectServer
-from lagless.embedded.tally import Tally
 from lagless.errors import LaglessError
+from lagless.lab.load import flows
+from lagless.lab.testbed import Listener
 from lagless.wiring import controller as wiring
-from tests.chaos.run import RECOVERY, SMALL, TOPICS, Run, settle, told
+from tests.chaos import buckets, network, operations, sparks
+from tests.chaos.buckets import BucketLake
+from tests.chaos.network import Network
+from tests.chaos.operations import Operations
+from tests.chaos.run import RECOVERY, SMALL, TOPICS, Run, count, tree
+from tests.chaos.sparks import Sparks
 
-KINDS = ("consumer", "controller", "monitor", "connect")
+KINDS = ("consumer", "controller", "monitor")
 PARTITION = 60_000
 """Bytes/s that a partition has at most before the spike, if not told; on average half of it."""
 MOST = 5
-"""Consumers at most."""
+"""Consumers at most; fewer where each has a JVM."""
 STEP = 10.0
 
 
-def write_flow(
-    folder: Path, seconds: float, dice: np.random.Generator, speed: float
-) -> tuple[Path, float]:
-    """Write the load's speeds, a walk with δ = 25, doubled later; give the highest sum too."""
-    partitions = flows.spread(TOPICS)
+def draw_flow(seconds: float, dice: np.random.Generator, speed: float) -> flows.Flow:
+    """Draw the load's speeds: a walk with δ = 25, doubled later."""
     rows = int((seconds + RECOVERY + 120) / STEP) + 1
-    flow = flows.walk(partitions, speed, 25, rows, dice, step=STEP, start="half")
-    speeds = flow.speeds.copy()
-    speeds[int(seconds / 2 / STEP) :] *= 2
-    file = folder / "load.csv"
-    with file.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow([f"{p.topic}:{p.partition}" for p in partitions])
-        writer.writerows([f"{speed:.0f}" for speed in row] for row in speeds.tolist())
-    return file, float(speeds.sum(axis=1).max())
+    flow = flows.walk(flows.spread(TOPICS), speed, 25, rows, dice, step=STEP, start="half")
+    flow.speeds[int(seconds / 2 / STEP) :] *= 2
+    return flow
 
 
 def run(
@@ -62,33 +63,65 @@ def run(
     every: float,
     say: Callable[[str], None],
     speed: float = PARTITION,
+    bucket: BucketLake | None = None,
+    spark: str = "connect",
+    operate: bool = False,
+    faulty_network: bool = False,
+    chosen: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Run it all, and give the report."""
+    """Run it all, and return the report."""
     dice = np.random.default_rng(seed)
-    connect = ConnectServer(folder / "connect", warm=False)
-    with Broker(folder / "broker") as broker, connect:
-        say("broker and Connect server are up")
-        connect.warm_up(broker.bootstrap)
-        file, peak = write_flow(folder, 60 * minutes, dice, speed)
+    with ExitStack() as parts:
+        if bucket is not None:
+            parts.callback(bucket.stop)
+            bucket.start()
+        links = parts.enter_context(closing(Network(folder, dice))) if faulty_network else None
+        listeners = {} if links is None else links.listeners
+        engine = Sparks(spark, folder, seed, listeners=listeners)
+        parts.callback(engine.stop)
+        engine.start()
+        bed = parts.enter_context(engine.bed)
+        say("broker and Spark are up")
+        flow = draw_flow(60 * minutes, dice, speed)
+        most = MOST if spark != "local" else 3
         # The load is half of what the group can read, at its highest.
-        one = prepare(folder, broker.bootstrap, connect, dice, 2 * peak / MOST)
+        rate = 2 * float(flow.speeds.sum(axis=1).max()) / most
+        lake = {} if bucket is None else {"lake": bucket.settings}
+        settings, config = bed.settle(
+            tree(
+                rate,
+                **lake,
+                **engine.settings,
+                monitor={"interval": 2, "window": 10},
+                controller={"iteration": 20, "pause": 5, "catch_up": 30, "max_consumers": most},
+            )
+        )
+        one = Run(bed, dice, settings, config, Listener(settings), bucket=bucket, engine=engine)
+        kinds = [*KINDS, *engine.kinds, *(buckets.KINDS if bucket is not None else ())]
+        if operate:
+            one.operations = Operations(config, TOPICS, dice, one.arrived)
+        roles = ["monitor", "controller"]
+        if links is not None:
+            links.start(bed)
+            one.network = links
+            roles.append("standby")
+            kinds += network.KINDS
+        faults = one.deal(chosen or [*kinds, *(operations.KINDS if operate else ())])
         try:
-            for role in ("monitor", "controller"):
+            for role in roles:
                 one.start_role(role)
-            words = ["--bootstrap", broker.bootstrap, "--flow", "replay", "--file", str(file)]
-            words += ["--step", f"{STEP:g}", "--tally", str(folder / "tally.json")]
-            one.start("load", "lagless.embedded.load", *words)
+            bed.start_load(flow)
             say("waiting until every partition has a reader")
             started = one.wait(180, lambda: one.lag() is not None)
             say(f"the group reads: {started}")
             began = time.monotonic()
             while time.monotonic() - began < 60 * minutes:
                 one.wait(every)
-                killed = one.kill(KINDS[int(dice.integers(len(KINDS)))])
+                killed = one.kill(next(faults))
                 lag = one.lag()
                 say(
-                    f"{time.monotonic() - began:.0f} s: killed {killed}, lag {lag}, "
-                    f"{len(one.fresh())} consumers heard"
+                    f"{time.monotonic() - began:.0f} s: {killed}, lag {lag}, "
+                    f"{len(one.listener.fresh())} consumers heard"
                 )
             one.join()
             last = time.monotonic()
@@ -99,45 +132,25 @@ def run(
             report = finish(one, say)
         finally:
             one.join()
-            for process in one.children.values():
-                lifetimes.end(process, 5)
-            wiring.end_consumers(one.settings)
-            one.watcher.close()
+            bed.children.end(patience=5)
+            wiring.end_consumers(settings)
+            one.listener.close()
     report["recovered_seconds"] = recovered
     report["left"] = one.left()
     return report
 
 
-def prepare(
-    folder: Path,
-    bootstrap: str,
-    connect: ConnectServer,
-    dice: np.random.Generator,
-    rate: float,
-) -> Run:
-    """Write the settings and begin to listen."""
-    tree = {
-        "monitor": {"interval": 2, "window": 10},
-        "controller": {"iteration": 20, "pause": 5, "catch_up": 30, "max_consumers": MOST},
-        "provisioner": {"directory": str(folder / "consumers")},
-    }
-    settings = settle(folder, bootstrap, connect.url, rate, tree)
-    return Run(folder, dice, settings, connect, Watcher(settings))
-
-
 def finish(one: Run, say: Callable[[str], None]) -> dict[str, Any]:
     """Stop the load, let consumers read what is left, end everything and count."""
-    load_process = one.children.pop("load")
-    load_process.send_signal(signal.SIGTERM)
-    load_process.wait(60)
-    tally = Tally.load(one.folder / "tally.json")
+    tally = one.bed.end_load()
     say(f"{tally.records} records were produced")
-    one.wait(240, lambda: one.arrived() >= tally.records)
-    for role in ("controller", "monitor"):
-        lifetimes.end(one.children.pop(role), 10)
+    if one.operations is None:
+        one.wait(240, lambda: one.arrived() >= tally.records)
+    else:
+        one.wait(240, lambda: operations.caught_up(one.settings, tally.produced))
+    one.bed.children.end()
     wiring.end_consumers(one.settings)
-    count = counting.count(one.folder / "lake", {topic: topic for topic in TOPICS}, tally.produced)
-    return told(one, count)
+    return count(one, tally.produced)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -151,11 +164,33 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data-dir", type=Path, help="keep everything here")
     kinds = ("processes", "kubernetes")
     parser.add_argument("--provisioner", choices=kinds, default="processes")
+    parser.add_argument("--lake", choices=("folder", "s3"), default="folder")
+    parser.add_argument("--spark", choices=sparks.MODES, default="connect")
+    parser.add_argument("--operations", action="store_true", help="pause, drain and reset too")
+    parser.add_argument("--network", action="store_true", help="cut and slow connections too")
+    parser.add_argument("--kinds", help="faults, with commas between; all by default")
     asked = parser.parse_args(arguments)
+    if asked.provisioner == "kubernetes" and (
+        asked.lake == "s3" or asked.spark != "connect" or asked.operations or asked.network
+    ):
+        parser.error(
+            "--lake s3, --spark, --operations and --network need consumers that are processes"
+        )
+    if asked.network and asked.spark != "connect":
+        parser.error("--network needs --spark connect")
     folder = asked.data_dir or Path(tempfile.mkdtemp(prefix="lagless-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    play, judge = run, is_good
+    bucket = BucketLake(folder.resolve(), asked.seed) if asked.lake == "s3" else None
+    play: Callable[..., dict[str, Any]] = partial(
+        run,
+        bucket=bucket,
+        spark=asked.spark,
+        operate=asked.operations,
+        faulty_network=asked.network,
+        chosen=asked.kinds.split(",") if asked.kinds else [],
+    )
+    judge = is_good
     if asked.provisioner == "kubernetes":
         from tests.chaos import pods
 
@@ -179,7 +214,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def is_good(report: dict[str, Any]) -> bool:
-    """Say whether nothing was lost, doubled, disordered, late or left."""
-    late = report["recovered_seconds"] is None or report["recovered_seconds"] > RECOVERY
-    wrong = ("lost", "duplicated", "out_of_order")
-    return not late and not report["left"] and all(report[name] == 0 for name in wrong)
+    """Return whether nothing was lost, doubled, disordered, late or left."""
+    late = report["recovered_seconds"] is None
+    wrong = ("lost", "duplicated", "out_of_order", "holes", "read_while_paused")
+    failed = report["left"] or report.get("failed_operations") or report.get("acts_while_cut")
+    failed = failed or report.get("taken_over", 0) < report["kills"].get(network.SPLIT, 0)
+    return not late and not failed and all(report.get(name, 0) == 0 for name in wrong)

@@ -4,7 +4,7 @@
 
 The cluster is the one that LAGLESS_TEST_KUBECONFIG names; its node has to be this machine. One
 topic is written to all the time, another one by turns a minute long: the group has to grow and to
-shrink. Every kind of fault comes as often as every other, in an order drawn anew.
+shrink. Every kind of fault comes as often as every other, in a random order.
 
 Faults: `deleted` a pod is deleted; `killed` the process in a pod gets -9; `controller` it gets -9
 and is started again; `api` the API server is stopped for 20 s.
@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from lagless.adapters.kafka.watching import Watcher
-from lagless.embedded import counting, lifetimes
-from lagless.embedded.tally import Counts, Tally
 from lagless.errors import GiveUp, WrongInput
+from lagless.lab.load import flows
+from lagless.lab.load.account import Counts, Tally
+from lagless.lab.testbed import Listener
 from lagless.settings import Settings
 from tests.chaos import group
-from tests.chaos.run import RECOVERY, SMALL, TOPICS, Run, settle, told
+from tests.chaos.run import RECOVERY, SMALL, TOPICS, Run, count, tree
 from tests.kubernetes import hosted
 
 STEADY, BURST = "orders", "clicks"
@@ -47,13 +47,6 @@ class Pods(Run):
     namespace: str = ""
     kubeconfig: Path = Path()
     resume: Timer | None = None
-
-    # ------------------------------------------------------------------ faults
-
-    def deal(self) -> Iterator[str]:
-        """Give faults for ever, each kind as often as every other."""
-        while True:
-            yield from (FAULTS[int(i)] for i in self.dice.permutation(len(FAULTS)))
 
     def kill(self, kind: str) -> str:
         """Let something fail; give what did."""
@@ -101,38 +94,30 @@ class Pods(Run):
             self.resume.join()
             self.resume = None
 
-    # ------------------------------------------------------------------ load
-
     def turn_on(self, topic: str, speed: float) -> None:
-        """Begin to write to every partition of a topic, or go on."""
-        words = ["--bootstrap", self.settings.kafka.bootstrap, "--speed", f"{speed:.0f}"]
-        words += ["--topic", f"{topic}:{TOPICS[topic]}"]
-        words += ["--tally", str(self.folder / f"{topic}.tally")]
-        self.start(f"load-{topic}", "lagless.embedded.load", *words)
+        """Begin to write to every partition of a topic, or continue."""
+        flow = flows.steady(flows.spread({topic: TOPICS[topic]}), speed)
+        self.bed.start_load(flow, name=topic)
 
     def turn_off(self, topic: str) -> None:
         """Write to a topic no longer."""
-        process = self.children.pop(f"load-{topic}", None)
-        if process is not None:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+        if topic in self.bed.children:
+            self.bed.end_load(topic)
 
     def produced(self) -> Counts:
-        """Give how many records each partition got."""
-        found: Counts = {}
+        """Return how many records each partition got."""
+        counts: Counts = {}
         for topic in TOPICS:
-            found |= Tally.load(self.folder / f"{topic}.tally").produced
-        return found
+            counts |= Tally.load(self.bed.tally(topic)).produced
+        return counts
 
     def written(self) -> int:
         """Count the partitions of the topics that have been written to."""
-        return sum(n for t, n in TOPICS.items() if (self.folder / f"{t}.tally").exists())
+        return sum(n for topic, n in TOPICS.items() if self.bed.tally(topic).exists())
 
     def readers(self) -> int:
         """Count the consumers that hold partitions."""
-        return sum(bool(beat.held) for beat in self.fresh())
-
-    # ------------------------------------------------------------------ the end
+        return sum(bool(beat.held) for beat in self.listener.fresh())
 
     def remove(self) -> None:
         """Take lagless off the cluster: what it started goes with the controller's Deployment."""
@@ -147,7 +132,7 @@ class Pods(Run):
         )
 
     def left(self) -> list[str]:
-        """Give the Deployments, pods and consumers' processes that are still there."""
+        """Return the Deployments, pods and consumers' processes that are still there."""
         deployments = _apps().list_namespaced_deployment(self.namespace).items
         pods = _core().list_namespaced_pod(self.namespace).items
         found = [f"Deployment {one.metadata.name}" for one in deployments]
@@ -197,45 +182,40 @@ def run_on(
     namespace = f"lagless-chaos-{uuid.uuid4().hex[:8]}"
     _core().create_namespace({"metadata": {"name": namespace}})
     try:
-        settings = prepare(stage, folder, namespace, int(5 * speed))
+        settings, config = prepare(stage, folder, namespace, int(5 * speed))
         dice = np.random.default_rng(seed)
-        one = Pods(folder, dice, settings, stage.connect, Watcher(settings))
+        one = Pods(stage.bed, dice, settings, config, Listener(settings))
         one.namespace, one.kubeconfig = namespace, stage.kubeconfig
         try:
             return play(one, minutes, every, say, speed / 2)
         finally:
             one.await_api()
-            for process in one.children.values():
-                lifetimes.end(process, 5)
-            one.watcher.close()
+            one.bed.children.end(patience=5)
+            one.listener.close()
     finally:
         _core().delete_namespace(namespace)
 
 
-def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> Settings:
+def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> tuple[Settings, Path]:
     """Write the settings, give them to the pods, and make the Deployment that owns them."""
-    lake = folder / "lake"
-    tree = {
-        "monitor": {"interval": 1, "window": 5},
-        "controller": {
-            "iteration": 10,
-            "rebalance": 2,
-            "pause": 3,
-            "catch_up": 30,
-            "max_consumers": 6,
-        },
-        "provisioner": {
+    pace = {"iteration": 10, "rebalance": 2, "pause": 3, "catch_up": 30, "max_consumers": 6}
+    whole = tree(
+        rate,
+        monitor={"interval": 1, "window": 5},
+        controller=pace,
+        provisioner={
             "kind": "kubernetes",
             "kubeconfig": str(stage.kubeconfig),
             "namespace": namespace,
             "image": hosted.IMAGE,
             "config_map": "lagless",
-            "template": str(hosted.write_template(folder / "consumer.yaml", lake)),
+            "template": str(hosted.write_template(folder / "consumer.yaml", folder / "lake")),
             "owner": OWNER,
         },
-    }
-    settings = settle(folder, stage.bootstrap, stage.spark, rate, tree)
-    hosted.config_map(namespace, folder / "lagless.toml")
+        lake={"path": str(folder / "lake")},
+    )
+    settings, config = stage.bed.settle(whole, folder.name)
+    hosted.config_map(namespace, config)
     labels = {"app": OWNER}
     pod = {"containers": [{"name": "controller", "image": hosted.IMAGE}]}
     _apps().create_namespaced_deployment(
@@ -250,7 +230,7 @@ def prepare(stage: hosted.Stage, folder: Path, namespace: str, rate: int) -> Set
             },
         },
     )
-    return settings
+    return settings, config
 
 
 def play(
@@ -258,10 +238,10 @@ def play(
 ) -> dict[str, Any]:
     """Let the group read, grow, suffer, shrink and end; give the report."""
     for role in ("monitor", "controller"):
-        one.start_role(role)
+        one.bed.start_role(role, one.config)
     one.turn_on(STEADY, speed)
     if not one.wait(120, lambda: one.lag() is not None):
-        raise GiveUp(f"the group does not read: see {one.folder}")
+        raise GiveUp(f"the group does not read: see {one.bed.folder}")
     say("the group reads")
     few = one.readers()
     one.turn_on(BURST, 2 * speed)
@@ -280,12 +260,10 @@ def play(
     produced = one.produced()
     total = sum(sum(counts.values()) for counts in produced.values())
     one.wait(240, lambda: one.arrived() >= total)
-    for role in ("controller", "monitor"):
-        lifetimes.end(one.children.pop(role), 10)
+    one.bed.children.end("controller", "monitor")
     one.remove()
-    count = counting.count(one.folder / "lake", {t: t for t in TOPICS}, produced)
     return {
-        **told(one, count),
+        **count(one, produced),
         "grown": grown,
         "shrunk": shrunk,
         "recovered_seconds": recovered,
@@ -298,21 +276,21 @@ def suffer(
 ) -> None:
     """Let each fault follow the other, at least one of each kind."""
     began = turned = time.monotonic()
-    faults = one.deal()
+    faults = one.deal(FAULTS)
     for _ in range(max(len(FAULTS), int(60 * minutes / every))):
         one.wait(every)
         kind = one.kill(next(faults))
         now = time.monotonic()
-        heard = len(one.fresh())
+        heard = len(one.listener.fresh())
         say(f"{now - began:.0f} s: {kind}, lag {one.lag()}, {heard} consumers heard")
         if now - turned > TURN:
             turned = now
-            if f"load-{BURST}" in one.children:
+            if BURST in one.bed.children:
                 one.turn_off(BURST)
             else:
                 one.turn_on(BURST, 2 * speed)
 
 
 def is_good(report: dict[str, Any]) -> bool:
-    """Say whether the group grew and shrank as well, and nothing went wrong."""
+    """Return whether the group grew and shrank as well, and nothing went wrong."""
     return group.is_good(report) and report["grown"] and report["shrunk"]

@@ -1,6 +1,5 @@
 """A small load whose every record is accounted for, over topics that come and go."""
 
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.chaos.account import Account
+from tests.chaos.evolving import Writing
 
 BAD_EVERY = 53
 """One record of so many is no JSON."""
@@ -19,8 +19,11 @@ BAD_EVERY = 53
 class Source:
     """Produce to every topic at a steady rate, from a thread."""
 
-    def __init__(self, bootstrap: str, topics: dict[str, int], rate: float, size: int) -> None:
+    def __init__(
+        self, bootstrap: str, topics: dict[str, int], rate: float, size: int, writing: Writing
+    ) -> None:
         self.account = Account()
+        self._writing = writing
         self.runs: dict[str, list[str]] = {topic: [] for topic in topics}
         self._counts = topics
         self._rate = rate
@@ -56,7 +59,7 @@ class Source:
             pass
 
     def remake(self, topic: str) -> None:
-        """Delete a topic and make it anew; what was not read is gone."""
+        """Delete a topic and create it again; what was not read is gone."""
         with self._locks[topic]:
             while self._waiting[topic]:
                 self._producer.poll(0.1)
@@ -130,11 +133,9 @@ class Source:
         self._seqs[(topic, partition)] = seq + 1
         run = self.runs[topic][-1]
         bad = seq % BAD_EVERY == BAD_EVERY - 1
-        value = (
-            f"bad {run} {seq}"
-            if bad
-            else json.dumps({"seq": seq, "run": run, "pad": self._pad[: seq % 400]})
-        )
+        pad = self._pad[: seq % 400]
+        key, value = self._writing.record(topic, partition, run, seq, pad)
+        value = f"bad {run} {seq}".encode() if bad else value
         self._waiting[topic] += 1
 
         def confirmed(error: KafkaError | None, message: Message) -> None:
@@ -146,7 +147,9 @@ class Source:
 
         while True:
             try:
-                self._producer.produce(topic, value, partition=partition, on_delivery=confirmed)
+                self._producer.produce(
+                    topic, value, key=key, partition=partition, on_delivery=confirmed
+                )
                 return
             except (BufferError, KafkaException):
                 # Full, or the topic was just made and this producer has not heard of it.

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from lagless.adapters.lake import store
 from tests.chaos import account, consumer
 
 WRONG = ("lost", "duplicated", "out_of_order", "unexpected", "gone_and_landed")
@@ -19,14 +20,17 @@ WRONG = ("lost", "duplicated", "out_of_order", "unexpected", "gone_and_landed")
 @pytest.mark.timeout(1800)
 def test_a_consumer_under_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    arguments = ["--kills", "13", "--seed", "7", "--report", str(report)]
+    arguments = ["--kills", "10", "--seed", "7", "--report", str(report), "--format", "mixed"]
     status = consumer.main([*arguments, "--data-dir", str(tmp_path / "chaos")])
     found = json.loads(report.read_text())
     assert {name: found[name] for name in WRONG} == dict.fromkeys(WRONG, 0)
     assert status == 0
     assert found["landed"] > 0
     assert found["produced"] == found["landed"] + found["rejected"] + found["gone"]
-    assert sum(found["kills"].values()) == 13
+    assert sum(found["kills"].values()) == 10
+    assert found["versions"] >= 2
+    assert found["fields_wrong"] == 0
+    assert found["compared"] == found["landed"]
 
 
 def lake(path: Path, offsets: list[list[int]]) -> None:
@@ -58,5 +62,5 @@ def test_the_account_sees_what_is_wrong(
     for offset in range(3):
         made.note(("id", 0), offset, offset)
     lake(tmp_path, landed)
-    found = account.report(made, tmp_path, {"t": ["id"]})
+    found = account.report(made, store.at(tmp_path), {"t": ["id"]})
     assert {name: found[name] for name in WRONG if found[name]} == wrong

@@ -1,4 +1,4 @@
-"""A consumer that kills itself at a named point: `python -m tests.chaos.victim POINT TIMES …`.
+"""A command that kills itself at a named point: `python -m tests.chaos.victim POINT TIMES …`.
 
 The production code knows nothing of this: functions are wrapped here, before the command runs.
 """
@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from lagless.adapters.kafka.mailbox import ConsumerMailbox
-from lagless.adapters.lake import rejects, table, writing
+from lagless.adapters.kafka.mail import ConsumerMailbox
+from lagless.adapters.lake import data_files, delta, retries, retry_plans, side_tables
 from lagless.cli.app import main
 
 POINTS = ("reading", "written", "between-tables", "committed", "receipt", "claimed", "none")
-"""Where it dies: before the append, after it, after the rejects, after the commit, and so on."""
+"""Where a consumer dies: before the append, after it, after the rejects, after the commit, and so
+on. A retry of rejects dies at retry-planned, retry-landed or retry-deleted."""
 
 
 class _Fuse:
@@ -56,17 +57,23 @@ def arm(point: str, times: int) -> None:
     """Wrap the function at whose call the consumer is to die."""
     fuse = _Fuse(times)
     if point == "reading":
-        _before(writing, "write", fuse, lambda *_: True)
+        _before(data_files, "write", fuse, lambda *_: True)
     elif point == "written":
-        _before(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
+        _before(delta.Handle, "write", fuse, lambda _, files, *__: bool(files))
     elif point == "between-tables":
-        _after(rejects, "add", fuse, lambda *given: given[3] > 0)
+        _after(side_tables.Rejected, "add", fuse, lambda *arguments: arguments[3] > 0)
     elif point == "committed":
-        _after(table.Table, "_write", fuse, lambda _, files, *__: bool(files))
+        _after(delta.Handle, "write", fuse, lambda _, files, *__: bool(files))
     elif point == "claimed":
-        _after(table.Table, "_write", fuse, lambda _, files, *__: not files)
+        _after(delta.Handle, "write", fuse, lambda _, files, *__: not files)
     elif point == "receipt":
         _after(ConsumerMailbox, "persist", fuse, lambda *_: True)
+    elif point == "retry-planned":
+        _after(retry_plans, "write", fuse, lambda *_: True)
+    elif point == "retry-landed":
+        _after(retries, "_commit", fuse, lambda *_: True)
+    elif point == "retry-deleted":
+        _after(delta.Handle, "write_without", fuse, lambda *_: True)
     elif point != "none":
         raise SystemExit(f"no such point: {point}")
 
