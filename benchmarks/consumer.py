@@ -1,6 +1,7 @@
 """A consumer beside others on the same broker and the same records, and where its time goes.
 
     python -m benchmarks.consumer [--mb 400] [--only ours,…] [--report FILE]
+    python -m benchmarks.consumer --lake s3 …    the lake in a bucket: see benchmarks.bucket
 
 ours        this consumer, with 5 MB batches and with batches that grow with the backlog
 streaming   one Structured Streaming query into Delta, with 5 MB batches and without limits,
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 PARTITIONS = 8
 RECORD = 500
@@ -112,32 +112,35 @@ def read_all(world: "World", batch: float) -> dict[str, float]:
 
 
 def profile(world: "World") -> dict[str, float]:
-    """Give the median seconds of plan, read, parse and write, each by what it adds."""
+    """Return the median seconds of plan, read, parse and write, each by what it adds."""
     from pyspark.sql import Observation
 
-    from lagless.adapters.lake import formats, ingestion, reading, writing
-    from lagless.embedded.spark import session
+    from lagless.adapters.lake import data_files, ingestion, store
+    from lagless.adapters.lake.formats import json_format
+    from lagless.adapters.spark.sessions import session
+    from lagless.model import TopicPartition
     from lagless.ports import Span
     from lagless.settings import TopicSettings
 
     spark = session(world.spark_url)
-    fields = spark.createDataFrame([], SCHEMA).schema
-    form = formats.json_format(SCHEMA, fields, TOPIC)
+    form = json_format.with_fields(spark, SCHEMA, TOPIC)
+    kafka = ingestion.Source(world.kafka_options(), "profile", "read_committed")
     (topic, _) = world.offsets().topics([TOPIC])[TOPIC]
     folder = world.folder / "profile"
     folder.mkdir(exist_ok=True)
     each = int(5e6 / RECORD / PARTITIONS)
 
     def source(number: int, count: int = each) -> Any:
-        spans = {p: Span(number * each, number * each + count) for p in range(PARTITIONS)}
-        return reading.read(
-            spark, world.kafka_options(), "profile", "read_committed", topic, spans, False
-        ).coalesce(1)
+        spans = {
+            TopicPartition(TOPIC, p): Span(number * each, number * each + count)
+            for p in range(PARTITIONS)
+        }
+        work = ingestion.Work(topic, spans, {}, lambda: None)
+        return kafka.read(spark, work, headers=False)
 
     def parsed(frame: Any) -> Any:
-        return ingestion.observed(
-            formats.judge(frame, form), form, TopicSettings(format="json"), Observation()
-        )
+        settings = TopicSettings(format="json")
+        return ingestion.observed(form.judge(frame), form, settings, Observation())
 
     def nothing(frame: Any) -> None:
         frame.write.format("noop").mode("overwrite").save()
@@ -148,7 +151,7 @@ def profile(world: "World") -> dict[str, float]:
         "plan": lambda n: nothing(parsed(source(n, 0))),
         "read": lambda n: nothing(source(n).select(*kept)),
         "parse": lambda n: nothing(parsed(source(n))),
-        "write": lambda n: writing.write(parsed(source(n)), folder),
+        "write": lambda n: data_files.write(parsed(source(n)), store.at(folder)),
     }
     taken: dict[str, float] = {}
     for name, step in steps.items():
@@ -168,7 +171,9 @@ def profile(world: "World") -> dict[str, float]:
     }
 
 
-def streamed(spark: Any, bootstrap: str, folder: Path) -> dict[str, Any]:
+def streamed(
+    spark: Any, bootstrap: str, place: str, storage: dict[str, str] | None = None
+) -> dict[str, Any]:
     """Run one plain Structured Streaming query over the same records; small batches for a while."""
     from deltalake import DeltaTable
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
@@ -191,11 +196,11 @@ def streamed(spark: Any, bootstrap: str, folder: Path) -> dict[str, Any]:
         )
         rows = parsed.select("_partition", "_offset", "_timestamp", "r.*").coalesce(1)
         mark = uuid.uuid4().hex
-        target = str(folder / f"streaming-{mark}")
+        target = f"{place}/streaming-{mark}"
         began = time.perf_counter()
         query = (
             rows.writeStream.format("delta")
-            .option("checkpointLocation", str(folder / f"checkpoint-{mark}"))
+            .option("checkpointLocation", f"{place}/checkpoint-{mark}")
             .trigger(availableNow=True)
             .start(target)
         )
@@ -203,17 +208,17 @@ def streamed(spark: Any, bootstrap: str, folder: Path) -> dict[str, Any]:
         query.awaitTermination(60 if limit else 600)
         seconds = time.perf_counter() - began
         query.stop()
-        done = DeltaTable(target).count()
+        done = DeltaTable(target.replace("s3a://", "s3://"), storage_options=storage).count()
         found[name] = {"mb_per_second": done * RECORD / seconds / 1e6, "records": done}
     return found
 
 
 def streaming(world: "World") -> dict[str, Any]:
     """Run the query on the server that our consumer uses, with all that it was told and warm."""
-    from lagless.embedded.spark import session
+    from lagless.adapters.spark.sessions import session
 
     spark = session(world.spark_url)
-    found = streamed(spark, world.bootstrap, world.folder)
+    found = streamed(spark, world.bootstrap, str(world.folder))
     spark.stop()
     return found
 
@@ -233,7 +238,7 @@ def stock(world: "World") -> dict[str, Any]:
 def _stock(bootstrap: str, folder: str, queue: Any) -> None:
     from pyspark.sql import SparkSession
 
-    from lagless.embedded import jars
+    from lagless.adapters.spark import jars
 
     for name in [name for name in os.environ if name.startswith("SPARK_")]:
         del os.environ[name]
@@ -248,8 +253,8 @@ def _stock(bootstrap: str, folder: str, queue: Any) -> None:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
-    streamed(spark, bootstrap, Path(folder))  # the JVM compiles what it runs
-    queue.put(streamed(spark, bootstrap, Path(folder)))
+    streamed(spark, bootstrap, folder)  # the JVM compiles what it runs
+    queue.put(streamed(spark, bootstrap, folder))
     spark.stop()
 
 
@@ -330,27 +335,23 @@ def cycles(world: "World") -> dict[str, Any]:
 
 
 def _writer(path: str, partition: int, seconds: float, queue: Any) -> None:
-    from lagless.adapters.lake import statistics as footers
-    from lagless.adapters.lake.columns import ALWAYS
+    from lagless.adapters.lake import data_files, store
+    from lagless.adapters.lake.schemas import ALWAYS
     from lagless.adapters.lake.table import Table
-    from lagless.ports import Topic
+    from lagless.model import TopicPartition
+    from lagless.ports import Span, Topic
 
-    table = Table(Path(path), "bench", Topic("t", "id"), ALWAYS)
-    table.claim([partition], None, lambda: {partition: 0}, {partition: 0})
+    table = Table(store.at(Path(path)), "bench", Topic("t", "id"), ALWAYS)
+    p = TopicPartition("t", partition)
+    table.claim([p], None, lambda: {p: 0}, {p: 0})
     until = time.monotonic() + seconds
     times = []
     while time.monotonic() < until:
-        at = table.look([partition])[partition]
-        file = Path(path) / f"{uuid.uuid4().hex}.parquet"
-        row = {"_partition": partition, "_offset": at.offset, "_timestamp": 0}
-        pq.write_table(pa.Table.from_pylist([row], schema=ALWAYS), file)
+        at = table.look([p])[p]
+        row: dict[str, object] = {"_partition": partition, "_offset": at.offset, "_timestamp": 0}
+        file = data_files.write_rows([row], ALWAYS, table.store)
         wrote = time.perf_counter()
-        assert table.commit(
-            [footers.measure(file)],
-            {partition: at.offset},
-            {partition: at.offset + 1},
-            {partition: at.owner},
-        )
+        assert table.commit([file], {p: Span(at.offset, at.offset + 1)}, {p: at.owner})
         times.append(time.perf_counter() - wrote)
     queue.put(times)
 
@@ -385,11 +386,10 @@ def _age(path: Path, entries: int) -> None:
     """Make a table that has had so many commits, as a consumer and shortening leave its log."""
     from deltalake import DeltaTable
 
-    from lagless.adapters.lake import logs
-    from lagless.adapters.lake.columns import ALWAYS
-    from lagless.adapters.lake.handle import Handle
+    from lagless.adapters.lake import delta, store
+    from lagless.adapters.lake.schemas import ALWAYS
 
-    Handle(path, ALWAYS).open()
+    delta.Handle(store.at(path), ALWAYS).open()
     log = path / "_delta_log"
 
     def commit(number: int) -> None:
@@ -408,17 +408,17 @@ def _age(path: Path, entries: int) -> None:
     (log / "_last_checkpoint").write_text(json.dumps({**said, "version": at}))
     for number in (0, 1):
         (log / f"{number:020}.json").unlink()
-    for number in range(at - logs.KEPT, entries):
+    for number in range(at - delta.KEPT, entries):
         commit(number)
 
 
 def process(world: "World") -> dict[str, Any]:
     """Start a consumer as the provisioner does; measure until it is ready, and its memory."""
-    from lagless.adapters.kafka import reading, topics
+    from lagless.adapters.kafka import topic_records, topics
 
     config = world.config("process")
     topics.ensure(config[0])
-    mail = reading.Reader(config[0].kafka, config[0].controller.metadata_topic, 0, "end")
+    mail = topic_records.Reader(config[0].kafka, config[0].controller.metadata_topic, 0, "end")
     readies = []
     memory = 0.0
     for number in (1, 2, 3):
@@ -444,14 +444,14 @@ def process(world: "World") -> dict[str, Any]:
 class World:
     """The broker, the Connect server and the records."""
 
-    def __init__(self, folder: Path, megabytes: float) -> None:
-        from lagless.embedded.broker import Broker
-        from lagless.embedded.spark import ConnectServer
+    def __init__(self, folder: Path, megabytes: float, conf: dict[str, str] | None = None) -> None:
+        from lagless.lab.parts.broker import Broker
+        from lagless.lab.parts.connect import ConnectServer
 
         self.folder = folder
         self._broker = Broker(folder / "broker", heap="1g").start()
         self.bootstrap = self._broker.bootstrap
-        self._connect = ConnectServer(folder / "connect").start()
+        self._connect = ConnectServer(folder / "connect", conf=conf).start()
         self.spark_url = self._connect.url
         self._connect.warm_up(self.bootstrap)
         self.records = fill(self.bootstrap, TOPIC, PARTITIONS, megabytes)
@@ -461,43 +461,48 @@ class World:
         self._connect.stop()
         self._broker.stop()
 
+    def lake(self, name: str) -> str:
+        """Return the settings of a fresh lake."""
+        return f'path = "{self.folder / name}"\n'
+
     def config(self, mark: str, topic: str = TOPIC) -> tuple[Any, Path]:
-        """Give settings of a fresh group and lake, and the file that holds them."""
+        """Return settings of a fresh group and lake, and the file that holds them."""
         from lagless.settings import load
 
         name = f"{mark}-{uuid.uuid4().hex[:8]}"
         file = self.folder / f"{name}.toml"
         file.write_text(
             f'group = "{name}"\ntopics = ["{topic}"]\n[kafka]\nbootstrap = "{self.bootstrap}"\n'
-            f'[spark]\nurl = "{self.spark_url}"\n[lake]\npath = "{self.folder / name}"\n'
+            f'[spark]\nurl = "{self.spark_url}"\n[lake]\n{self.lake(name)}'
             f'[topic.{topic}]\nformat = "json"\nschema = "{SCHEMA}"\n'
         )
         return load(file), file
 
     def offsets(self) -> Any:
         """Ask Kafka about partitions."""
-        from lagless.adapters.kafka.partitions import Offsets
+        from lagless.adapters.kafka.offsets import Offsets
 
         return Offsets(self.config("offsets")[0])
 
     def kafka_options(self) -> dict[str, str]:
-        """Give the options of Spark's Kafka source."""
+        """Return the options of Spark's Kafka source."""
         return {"kafka.bootstrap.servers": self.bootstrap}
 
     def cycle(self) -> Any:
-        """Give a consumer's cycle that has claimed everything."""
+        """Return a consumer's cycle that has claimed everything."""
         return claimed(self.config("ours")[0], TOPIC, range(PARTITIONS))
 
 
 def claimed(settings: Any, topic: str, partitions: Iterable[int]) -> Any:
-    """Give a consumer's cycle on real parts that has claimed these partitions."""
-    from lagless.adapters.kafka.partitions import Offsets
-    from lagless.consumer.claims import Claims
+    """Return a consumer's cycle on real parts that has claimed these partitions."""
+    from lagless.adapters.kafka.offsets import Offsets
+    from lagless.consumer.batches import Batch
     from lagless.consumer.cycle import Cycle
-    from lagless.consumer.ledger import Batch
+    from lagless.consumer.orders import Claims
     from lagless.errors import TryAgain
+    from lagless.model import TopicPartition
     from lagless.wiring import consumer as wiring
-    from lagless.wiring.clocks import RealClock
+    from lagless.wiring.clock import RealClock
 
     offsets = Offsets(settings)
     lake = wiring.make_lake(settings)
@@ -505,7 +510,8 @@ def claimed(settings: Any, topic: str, partitions: Iterable[int]) -> Any:
     one = Cycle(offsets, lake, RealClock(), claims, Batch(5e6, 50e6), "fail", 300.0)
     while True:
         try:
-            return one, dict(claims.claim(topic, list(partitions), None))
+            mine = [TopicPartition(topic, p) for p in partitions]
+            return one, dict(claims.claim(topic, mine, None))
         except TryAgain:  # the first to ask a new broker for a group's offsets
             time.sleep(1)
 
@@ -525,14 +531,22 @@ def main() -> None:
     """Run the parts that were asked for, and print and write what was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=float, default=400)
-    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--lake", choices=("folder", "s3"), default="folder")
+    parser.add_argument("--only")
     parser.add_argument("--report", type=Path)
-    given = parser.parse_args()
+    given, more = parser.parse_known_args()
+    if given.lake == "s3":
+        from benchmarks import bucket
+
+        bucket.main(given, more)
+        return
+    if more:
+        parser.error(f"unknown without --lake s3: {' '.join(more)}")
     found: dict[str, Any] = {"load_average_before": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory(prefix="lagless-bench-", ignore_cleanup_errors=True) as folder:
         world = World(Path(folder), given.mb)
         try:
-            for name in given.only.split(","):
+            for name in given.only.split(",") if given.only else PARTS:
                 found[name] = PARTS[name](world)
                 print(json.dumps({name: found[name]}, indent=2), flush=True)
         finally:

@@ -15,21 +15,22 @@ import statistics
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lagless import messages
-from lagless.controller.facts import Policy
 from lagless.controller.service import Service
+from lagless.controller.state import Policy
+from lagless.lab.world.world import Pace, World
 from lagless.messages import ControllerState, Message, Order, WriteSpeeds
 from lagless.model import Consumer, TopicPartition
 from lagless.ports import ControllerMailbox, Instance, Post
 from lagless.settings import parse
-from lagless.simulation.world import Pace, World
 from lagless.wiring import controller as wiring
-from lagless.wiring.clocks import RealClock
+from lagless.wiring.clock import RealClock
 
 CAPACITY = 1e6
 
@@ -66,7 +67,7 @@ class Mail:
         return None
 
     def receive(self, timeout: float) -> Post:
-        """Give the measurement, once."""
+        """Return the measurement, once."""
         speeds, self.speeds = self.speeds, None
         return Post((), speeds)
 
@@ -78,7 +79,7 @@ class Mail:
             message.encode()
 
     def partitions(self) -> Collection[TopicPartition]:
-        """Give the partitions."""
+        """Return the partitions."""
         return self.found
 
     def close(self) -> None:
@@ -86,12 +87,13 @@ class Mail:
 
 
 def policy() -> Policy:
-    """Give the default policy with the default algorithm."""
-    return Policy(group="g", capacity=CAPACITY, pack=wiring.pack_by("sticky:slack=0.05"))
+    """Return the policy of the default settings."""
+    knobs = parse({"group": "g", "topics": ["t"], "lake": {"path": "lake"}})
+    return replace(wiring.policy(knobs), capacity=CAPACITY)
 
 
 def measurement(partitions: int, consumers: int, group: str = "g", topic: str = "t") -> WriteSpeeds:
-    """Give speeds that need about so many consumers."""
+    """Return speeds that need about so many consumers."""
     dice = np.random.default_rng(partitions)
     speeds = dice.uniform(0.2, 1.0, partitions)
     speeds *= 0.93 * consumers * CAPACITY / speeds.sum()
@@ -130,9 +132,9 @@ def dt2_on_kafka(partitions: int, consumers: int, runs: int) -> dict[str, float]
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    from lagless.adapters.kafka.controller_mailbox import ControllerMailbox as Real
+    from lagless.adapters.kafka.mail import ControllerMailbox as Real
     from lagless.adapters.kafka.speeds import SpeedsOut
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     seconds, count = [], 0
     with Broker() as broker, tempfile.TemporaryDirectory() as folder:
@@ -193,9 +195,8 @@ def world(partitions: int, consumers: int, seconds: float) -> dict[str, float]:
     at_rest = spent / seconds
     spent = 0.0
     before = {"consumers_before": _alive(large), "megabytes_before": _megabytes()}
-    large.grow()
     moved = {p: s * (1.0 if i % 2 else 1.6) for i, (p, s) in enumerate(large.speeds.items())}
-    large.speeds = {p: min(s, CAPACITY) for p, s in moved.items()}
+    large.change({p: min(s, CAPACITY) for p, s in moved.items()})
     large.run(large.at + 60)
     return {
         **before,
@@ -212,7 +213,7 @@ def _alive(world: World) -> int:
 
 
 def _megabytes() -> float:
-    """Give the most memory that this process has had: the world's and the controller's together."""
+    """Return the peak memory of this process: the world's and the controller's together."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

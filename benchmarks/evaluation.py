@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lagless import packing
-from lagless.evaluation import cells, grid, sessions
-from lagless.evaluation.experiments import PAPER
-from lagless.packing.compiled import kernel
-from lagless.simulation import replay, streams
+from lagless.lab.model import replay, streams
+from lagless.lab.paper import cells, grid
+from lagless.lab.paper.experiments import PAPER
+from lagless.packing import kernels
 
 SMALL = cells.every(PAPER, deltas=(5.0,), starts=("random",), partitions=(50,))
 LARGE = (*PAPER, "ezzeddine", "sticky", "kd_50000")
@@ -80,7 +80,7 @@ def paper(rounds: int = 3) -> dict[str, float]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with timed(times, "session start"):
-            spark = stack.enter_context(sessions.opened("local[2]", PAPER))
+            spark = stack.enter_context(grid.opened("local[2]", PAPER))
         with timed(times, "grid on a cold session"):
             grid.run(spark, wanted, setting, folder / "cold")
         times["session start and grid"] = time.perf_counter() - began
@@ -134,7 +134,7 @@ def large(partitions: int = 100_000, measurements: int = 20) -> dict[str, float]
         Memory() as memory,
         tempfile.TemporaryDirectory() as folder,
         timed(times, f"{len(known)} algorithms, {partitions} partitions × {measurements}"),
-        sessions.opened("local[2]", known) as spark,
+        grid.opened("local[2]", known) as spark,
         measured(spent),
     ):
         rows = grid.run(spark, wanted, cells.Setting(measurements), Path(folder))
@@ -154,14 +154,14 @@ def _there(name: str) -> bool:
     return True
 
 
-@kernel
+@kernels.kernel
 def _whole(pack: Any, speeds: Any, capacity: float) -> float:
     """Replay in one compiled loop."""
     previous = np.zeros(speeds.shape[1], np.int64)
     total = 0.0
     for k in range(len(speeds)):
         current = pack(speeds[k], capacity, previous)
-        _, rate, _ = replay.score(speeds[k], previous, current)
+        _, rate, _ = kernels.tally(speeds[k], previous, current)
         total += rate / capacity
         previous = current
     return total

@@ -27,7 +27,7 @@ from kubernetes import client
 
 from lagless import messages
 from lagless.adapters.kafka import topics
-from lagless.adapters.kafka.watching import Watcher
+from lagless.adapters.kafka.topic_watch import Watcher
 from lagless.adapters.kubernetes.provisioner import KubernetesProvisioner
 from lagless.messages import Heartbeat
 from lagless.settings import Settings, load
@@ -127,7 +127,7 @@ def _told(settings: Settings, pod: Any, requested: float, ready: dict[int, float
 
 
 def summary(starts: list[Start]) -> dict[str, Any]:
-    """Give the distribution of Δt3, and the median of its parts."""
+    """Return the distribution of Δt3, and the median of its parts."""
     ready = sorted(one.ready for one in starts)
 
     def median(values: list[float]) -> float:

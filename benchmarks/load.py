@@ -6,10 +6,10 @@ Run as `python benchmarks/load.py [--mb 20] [--seconds 20]`. It starts a broker 
 import argparse
 import resource
 
-from lagless.embedded import flows, holdings
-from lagless.embedded.broker import Broker
-from lagless.embedded.load import Load
-from lagless.embedded.records import Sizes
+from lagless.lab.load import flows, records
+from lagless.lab.load.load import Load
+from lagless.lab.load.records import Sizes
+from lagless.lab.parts.broker import Broker
 
 
 def processor() -> float:
@@ -34,7 +34,7 @@ def main() -> None:
                 before = processor()
                 tally = load.run(given.seconds)
                 used, took = processor() - before, tally.seconds
-                wrong = holdings.compare(broker.bootstrap, tally)
+                wrong = records.compare(broker.bootstrap, tally)
                 print(
                     f"{size:5d} B {compression:4s}: {tally.bytes / took / 1e6:5.1f} MB/s, "
                     f"{tally.records / took:7.0f} records/s, {used / took:4.2f} cores, "

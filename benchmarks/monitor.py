@@ -22,11 +22,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lagless.adapters.kafka.log_sizes import LogSizes
-from lagless.embedded.broker import Broker
+from lagless.lab.parts.broker import Broker
 from lagless.monitor.service import Monitor
 from lagless.monitor.window import Window
 from lagless.settings import parse
-from lagless.wiring.clocks import RealClock
+from lagless.wiring.clock import RealClock
 from tests.monitor import appended
 
 PER_TOPIC = 100

@@ -82,9 +82,7 @@ def run_rival(name: str, size: int, fastest: float) -> None:
 
         start = time.process_time()
         prtpy.pack(
-            algorithm=prtpy.packing.first_fit_decreasing,
-            binsize=1.0,
-            items=dict(enumerate(speeds)),
+            algorithm=prtpy.packing.first_fit_decreasing, binsize=1.0, items=dict(enumerate(speeds))
         )
     print(time.process_time() - start)
 

@@ -1,10 +1,13 @@
-"""Draw the paper's diagrams anew, from this system, when the docs are built."""
+"""Draw the paper's diagrams of this system when the docs are built."""
 
 from dataclasses import dataclass, field
 from html import escape
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+from lagless.controller import machine
+from lagless.model import Phase
 
 STYLE = """
 text { font: 14px system-ui, sans-serif; fill: #1b1b1b; }
@@ -57,7 +60,7 @@ class Drawing:
         self.parts.append(f'<text class="small" x="{x}" y="{y}">{escape(text)}</text>')
 
     def svg(self) -> str:
-        """Give the picture."""
+        """Return the picture."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
             f'role="img" aria-label="{escape(self.title)}"><title>{escape(self.title)}</title>'
@@ -158,7 +161,48 @@ def response() -> Drawing:
     return d
 
 
+PLACES = {
+    Phase.SYNCHRONIZE: (20, 40),
+    Phase.SENTINEL: (20, 270),
+    Phase.REASSIGN: (560, 270),
+    Phase.MANAGEMENT: (560, 460),
+}
+"""Where each phase of the controller is drawn."""
+ROUTES = {
+    (Phase.SYNCHRONIZE, Phase.SENTINEL): ("80 96 L 80 268", 90, 180),
+    (Phase.SENTINEL, Phase.REASSIGN): ("190 286 L 558 286", 310, 110),
+    (Phase.REASSIGN, Phase.SENTINEL): ("560 312 L 192 312", 310, 330),
+    (Phase.REASSIGN, Phase.MANAGEMENT): ("600 326 L 600 458", 480, 395),
+    (Phase.MANAGEMENT, Phase.REASSIGN): ("690 460 L 690 328", 700, 370),
+    (Phase.MANAGEMENT, Phase.SENTINEL): ("560 480 L 150 480 L 150 328", 250, 472),
+    (Phase.SYNCHRONIZE, Phase.SYNCHRONIZE): ("190 52 C 245 40, 245 95, 192 84", 244, 72),
+    (Phase.SENTINEL, Phase.SYNCHRONIZE): ("45 270 L 45 98", 0, 0),
+    (Phase.MANAGEMENT, Phase.SYNCHRONIZE): ("560 505 L 8 505 L 8 68 L 18 68", 0, 0),
+}
+"""The way of the arrow between two phases, and where its causes are written, if not elsewhere."""
+
+
+def phases() -> Drawing:
+    """Draw the controller's phases from its table; a way without a route is an error."""
+    d = Drawing(860, 550, "The controller's phases, and what leads from one to the next")
+    ways: dict[tuple[Phase, Phase], list[str]] = {}
+    for (phase, cause), after in machine.TRANSITIONS.items():
+        ways.setdefault((phase, after), []).append(cause.value)
+    for phase, (x, y) in PLACES.items():
+        d.box(x, y, 170 if x < 100 else 180, 56, phase.value)
+    for way, causes in ways.items():
+        points, x, y = ROUTES[way]
+        d.arrow(points)
+        # The causes of the arrows without a place are those of the loop beside Synchronize.
+        for number, name in enumerate(causes if x else ()):
+            d.note(x, y + 17 * number, name)
+    d.arrow("105 8 L 105 38", "start", 114, 22)
+    d.note(20, 538, "The arrows back to Synchronize have the cause of the loop beside it.")
+    return d
+
+
 PICTURES = {
+    "phases": phases,
     "domains": domains,
     "architecture": architecture,
     "consumer-cycle": cycle,

@@ -1,18 +1,33 @@
 """Write the reference pages from the code when the docs are built, so that they cannot differ."""
 
-from collections.abc import Iterator
+import ast
+import configparser
+import re
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any, get_args
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from lagless import messages
 from lagless.cli import app as commands
+from lagless.consumer import metrics as consumer
+from lagless.controller import metrics as controller
+from lagless.dashboard import metrics as dashboard
+from lagless.metrics import Metric
+from lagless.monitor import metrics as monitor
 from lagless.settings import Settings
-from lagless.wiring import catalogue
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "lagless"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -22,9 +37,78 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         ("reference/commands.md", commands_page()),
         ("reference/messages.md", messages_page()),
         ("reference/metrics.md", metrics_page()),
+        ("reference/licences.md", licences_page()),
     ):
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Draw the rooms where a page asks for them."""
+    return markdown.replace("<!-- rooms -->", rooms())
+
+
+def rooms() -> str:
+    """Draw every room in the order of the layers, with the first sentence of its docstring."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    layers = contracts["importlinter:contract:rooms"]["layers"].replace("|", " ").split()
+    packages = {file.parent for file in SOURCE.rglob("__init__.py")}
+    lines = []
+    for room in (SOURCE / name.removeprefix("lagless.") for name in layers):
+        inner = sorted(package for package in packages if room in package.parents)
+        for path in [room, *inner]:
+            is_package = path in packages
+            file = path / "__init__.py" if is_package else path.with_suffix(".py")
+            sign = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split())
+            indent = "  " * (len(path.relative_to(SOURCE).parts) - 1)
+            name = f"{indent}{path.name}{'/' if is_package else ''}"
+            lines.append(f"    {name:<16}{re.split(r'(?<=[.]) ', sign)[0]}")
+    return "\n".join(lines)
+
+
+def licences_page() -> str:
+    """List what lagless is installed with, from what the packages say of themselves here."""
+    lines = [
+        "# Licences",
+        "",
+        "lagless is under the Apache License 2.0. With all extras but `dev` it is installed with",
+        "these packages, each pinned in `constraints.txt`. `scripts/sbom` writes them as a bill of",
+        "materials in CycloneDX's format. The jars of Kafka, Spark's Kafka connector and Delta,",
+        "which are downloaded when they are first needed, are under the Apache License 2.0.",
+        "",
+        "| package | version | licence |",
+        "| --- | --- | --- |",
+    ]
+    for name in sorted(_installed_with("lagless", PRODUCT) - {"lagless"}):
+        found = metadata.metadata(name)
+        lines.append(f"| {name} | {found['Version']} | {_licence(found)} |")
+    return "\n".join(lines) + "\n"
+
+
+PRODUCT = ("kafka", "spark", "kubernetes", "keda", "dashboard", "exact", "evaluation")
+
+
+def _installed_with(name: str, extras: Sequence[str]) -> set[str]:
+    """Return the packages that one needs on this machine, and those that they need."""
+    wanted = [(name, extra) for extra in ("", *extras)]
+    seen = set(wanted)
+    for package, extra in wanted:
+        for text in metadata.distribution(package).requires or ():
+            asked = Requirement(text)
+            if asked.marker is None or asked.marker.evaluate({"extra": extra}):
+                new = {(canonicalize_name(asked.name), e) for e in ("", *asked.extras)} - seen
+                seen |= new
+                wanted += new
+    return {package for package, _ in seen}
+
+
+def _licence(found: Any) -> str:
+    """Return what a package says about its licence, in a few words."""
+    classified = [line for line in found.get_all("Classifier", ()) if line.startswith("License ::")]
+    names = [line.rpartition(" :: ")[2] for line in classified]
+    said = found["License-Expression"] or ", ".join(names) or found["License"] or ""
+    return str(said).strip().partition("\n")[0].replace("|", "/") or "see its files"
 
 
 def settings_page() -> str:
@@ -45,7 +129,7 @@ def settings_page() -> str:
             if _model(field.annotation) is not None and name != "topic":
                 continue
             default = "**required**" if field.is_required() else f"`{_default(field)}`"
-            meaning = _cell(field.description or "")
+            meaning = _cell(" ".join((field.description or "").split()))
             lines.append(f"| `{field.alias or name}` | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
@@ -112,13 +196,19 @@ def _cell(text: str) -> str:
 def metrics_page() -> str:
     """Describe every metric of every role."""
     lines = ["# Metrics", "", "Each role answers at `/metrics` where its `metrics_port` is set."]
-    role = ""
-    for role_of, metric in catalogue.metrics():
-        if role_of != role:
-            role = role_of
-            lines += ["", f"## {role}", "", "| metric | type | meaning |", "| --- | --- | --- |"]
-        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-        lines.append(f"| `{name}` | {metric.type} | {_cell(metric.documentation)} |")
+    roles: dict[str, Sequence[Metric[Any]]] = {
+        "monitor": monitor.METRICS,
+        "controller": controller.METRICS,
+        "consumer": consumer.METRICS,
+        "dashboard": dashboard.METRICS,
+    }
+    for role, metrics in roles.items():
+        lines += ["", f"## {role}", ""]
+        lines += ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+        for metric in metrics:
+            name = f"{metric.name}_total" if metric.kind == "counter" else metric.name
+            labels = ", ".join(f"`{label}`" for label in metric.labels)
+            lines.append(f"| `{name}` | {metric.kind} | {labels} | {_cell(metric.help)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,7 @@
 import lagless
 
 speeds = {"orders-0": 60.0, "orders-1": 50.0, "orders-2": 40.0, "orders-3": 30.0}
-capacity = 100.0  # bytes/s that one consumer may be given
+capacity = 100.0  # of one consumer, in bytes/s
 
 before = lagless.pack(speeds, capacity)
 print("at first:", before)

@@ -1,7 +1,7 @@
-"""Read a JSON topic into a Delta table with one consumer, run by hand without a controller.
+"""Read a JSON topic into a Delta table with one standalone consumer, without a controller.
 
 Leaves the table in ./shop-lake/orders. Uses the broker of LAGLESS_KAFKA__BOOTSTRAP where that is
-set, and else starts one; LAGLESS_SPARK__URL names another Spark than local[2].
+set, and else starts one; LAGLESS_SPARK__URL names another Spark than local.
 """
 
 import json
@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from deltalake import DeltaTable
 
-from lagless.embedded.broker import Broker
+from lagless.lab.parts.broker import Broker
 
 COUNT = 1000
 lake = Path("shop-lake").absolute()
@@ -36,7 +36,7 @@ with ExitStack() as stack:
     for number in range(COUNT):
         order = {"id": f"o{number}", "price": 9.5, "quantity": number % 7}
         producer.produce(topic, json.dumps(order), partition=number % 2)
-    producer.produce(topic, "this is no JSON", partition=0)
+    producer.produce(topic, "this is not JSON", partition=0)
     producer.flush(30)
 
     config.write_text(f"""

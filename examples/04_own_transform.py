@@ -1,4 +1,4 @@
-"""Shape records on their way into the table with a function of your own.
+"""Shape records on their way into the table with your own function.
 
 The function is `totals:with_total`, in a file that this example writes; see 03 for the rest.
 """
@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from deltalake import DeltaTable
 
-from lagless.embedded.broker import Broker
+from lagless.lab.parts.broker import Broker
 
 Path("totals.py").write_text("""
 from pyspark.sql import DataFrame

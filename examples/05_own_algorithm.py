@@ -1,4 +1,4 @@
-"""Write a packing algorithm of your own, and use it by its name.
+"""Write your own packing algorithm, and use it by its name.
 
 It takes arrays, in the mapping's order: speeds, the capacity, and each partition's previous
 consumer (0: none). It answers consumers from 1. Keyword-only parameters, with defaults, can be set
@@ -15,13 +15,9 @@ import lagless
 
 
 def even(
-    speeds: NDArray[np.float64],
-    capacity: float,
-    previous: NDArray[np.int64],
-    *,
-    consumers: int = 3,
+    speeds: NDArray[np.float64], capacity: float, previous: NDArray[np.int64], *, consumers: int = 3
 ) -> NDArray[np.int64]:
-    """Give each partition, fastest first, to the least loaded of so many consumers."""
+    """Assign each partition, fastest first, to the least loaded of `consumers` consumers."""
     loads = np.zeros(consumers)
     answer = np.zeros(len(speeds), np.int64)
     for j in np.argsort(-speeds, kind="stable"):
@@ -30,7 +26,7 @@ def even(
     return answer
 
 
-# In a file of its own, own_algorithm.py beside your lagless.toml, it needs no more than its name.
+# Saved as own_algorithm.py next to your lagless.toml, it can be used by its name alone.
 module = types.ModuleType("own_algorithm")
 module.even = even  # type: ignore[attr-defined]  # a module made for this example
 sys.modules["own_algorithm"] = module

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 table = DeltaTable(str(Path("shop-lake") / "orders"))
 
-# pyarrow skips what cannot hold the offsets that are asked for, by the files' statistics.
+# pyarrow uses the statistics of the files to skip those without the requested offsets.
 dataset = ds.dataset(table.file_uris())
 recent = dataset.to_table(filter=pc.field("_offset") >= 490)
 print(f"{recent.num_rows} orders from offset 490 on, in {len(table.file_uris())} files")
