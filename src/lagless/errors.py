@@ -1,22 +1,22 @@
-"""What can go wrong, named by the reaction that it calls for.
+"""The errors of lagless, named by the reaction that they call for.
 
     LaglessError
-    ├── WrongInput          mend what was given (also a ValueError; exit status 2)
-    │   └── WrongSettings   mend the settings: names file, key and what would be right
-    ├── MissingPart         install something: the sentence says what and how
-    ├── TryAgain            passing trouble: the same call may succeed after a pause
-    │   ├── NotYet          the opposite is still under way: wait for it to end
-    │   ├── Away            a part of the world does not answer: wait for it, through no own fault
-    │   └── TooMuch         half of it may succeed
-    └── GiveUp              no repetition helps
-        ├── Fenced          another controller acts: stand by
+    ├── WrongInput          fix the input (also a ValueError; exit status 2)
+    │   └── WrongSettings   fix the settings: names the file, the key and what is expected
+    ├── MissingPart         install something: the message says what and how
+    ├── TryAgain            temporary failure: the same call may succeed later
+    │   ├── NotYet          the opposite operation is still running: wait for it
+    │   ├── Away            Kafka, Spark, the lake or the registry does not answer: wait for it
+    │   └── TooMuch         retry with half of it
+    └── GiveUp              retrying does not help
+        ├── Fenced          another controller leads: stand by
         ├── ClaimLost       another consumer owns the partition: drop it
         └── DataLost        Kafka deleted records before they were read: names the range
 
-Every message is one sentence that names what is wrong and what would be right.
+Every message is one sentence that says what is wrong and what is expected.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Literal
 
 
@@ -25,11 +25,11 @@ class LaglessError(Exception):
 
 
 class WrongInput(LaglessError, ValueError):
-    """What the caller gave cannot be worked with."""
+    """The caller's input is invalid."""
 
 
 class WrongSettings(WrongInput):
-    """A setting is unknown, missing or has a value that cannot be."""
+    """A setting is unknown, missing or invalid."""
 
 
 class MissingPart(LaglessError):
@@ -37,27 +37,27 @@ class MissingPart(LaglessError):
 
 
 class TryAgain(LaglessError):
-    """A passing trouble: the same call may succeed later."""
+    """A temporary failure: the same call may succeed later."""
 
 
 class NotYet(TryAgain):
-    """The opposite of what was asked is still under way."""
+    """The opposite operation is still running."""
 
 
 class Away(TryAgain):
-    """A part of the world does not answer: "spark", "kafka" or "lake"."""
+    """One of "spark", "kafka", "lake" or "registry" does not answer."""
 
-    def __init__(self, sentence: str, part: Literal["spark", "kafka", "lake"]) -> None:
+    def __init__(self, sentence: str, part: Literal["spark", "kafka", "lake", "registry"]) -> None:
         super().__init__(sentence)
         self.part = part
 
 
 class TooMuch(TryAgain):
-    """What was asked for at once cannot be done: half of it may succeed."""
+    """Too much was requested at once: half of it may succeed."""
 
 
 class GiveUp(LaglessError):
-    """Trying again cannot help."""
+    """Retrying does not help."""
 
 
 class Fenced(GiveUp):
@@ -67,10 +67,10 @@ class Fenced(GiveUp):
 class ClaimLost(GiveUp):
     """Another consumer has claimed the partition under a higher generation."""
 
-    def __init__(self, sentence: str, partitions: Iterable[int] = (), owner: int = 0) -> None:
+    def __init__(self, sentence: str, partitions: Iterable[Hashable] = (), owner: int = 0) -> None:
         super().__init__(sentence)
         self.partitions = frozenset(partitions)
-        """The partitions of the topic in question that are lost; none named: all."""
+        """The partitions (model.TopicPartition) that are lost; none named: all."""
         self.owner = owner
         """The highest generation that was found."""
 

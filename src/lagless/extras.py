@@ -1,16 +1,14 @@
-"""Tell a user which extra to install when a part of lagless is used without its libraries."""
+"""Name the extra to install when a library that a part of lagless needs is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lagless.errors import MissingPart
 
-EXTRAS = ("kafka", "spark", "connect", "kubernetes", "dashboard", "exact", "evaluation")
-
 
 @contextmanager
 def needed(extra: str) -> Iterator[None]:
-    """Turn a failing import inside the block into the `pip install` that mends it."""
+    """Turn a failing import inside the block into the `pip install` command that fixes it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -5,13 +5,14 @@ Passing trouble is raised as TryAgain; a service waits and calls again. Nothing 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from lagless.messages import (
     ConsumerState,
     ControllerState,
     Heartbeat,
     Message,
+    Operation,
     Order,
     Receipt,
     WriteSpeeds,
@@ -23,12 +24,10 @@ class Clock(Protocol):
     """Time, real or virtual."""
 
     def now(self) -> float:
-        """Give the seconds since 1970."""
-        ...
+        """Return the seconds since 1970."""
 
     def sleep(self, seconds: float) -> None:
         """Let that much time go by."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class LogSize:
     start_offset: int
     end_offset: int
     topic_id: str = ""
-    """Kafka's UUID of the topic: a topic made anew has another one."""
+    """Kafka's UUID of the topic: a topic that is created again has another one."""
     leader: int = -1
     """The broker that was asked: a log that moved may have another size."""
 
@@ -57,9 +56,12 @@ class Measurement:
 class LogSizes(Protocol):
     """The sizes of the logs of the partitions of interest."""
 
+    @property
+    def errors(self) -> int:
+        """Count the answers of brokers that were missing or wrong."""
+
     def measure(self) -> Measurement:
         """Ask every broker once."""
-        ...
 
 
 class SpeedsOut(Protocol):
@@ -67,27 +69,22 @@ class SpeedsOut(Protocol):
 
     def publish(self, speeds: WriteSpeeds) -> None:
         """Publish one message and return when the broker has it."""
-        ...
 
 
 class ConsumerMailbox(Protocol):
     """A consumer's side of the mail."""
 
     def recall(self) -> ConsumerState | None:
-        """Give what consumer N persisted last, by whichever incarnation."""
-        ...
+        """Return what consumer N persisted last, by whichever incarnation."""
 
     def receive(self, timeout: float) -> list[Order]:
-        """Give the orders that arrived, waiting at most `timeout` seconds for the first."""
-        ...
+        """Return the orders that arrived, waiting at most `timeout` seconds for the first."""
 
     def persist(self, state: ConsumerState) -> None:
         """Persist the state; return when the broker has it."""
-        ...
 
     def send(self, message: Receipt | Heartbeat) -> None:
         """Send to the controller; heartbeats come from a thread of their own."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +107,10 @@ class Post:
     messages: tuple[Receipt | Heartbeat, ...] = ()
     speeds: WriteSpeeds | None = None
     """The newest measurement, if there is a new one."""
+    operations: tuple[Operation, ...] = ()
+    """What operators ask for, in the order of its arrival."""
+    plan_lost: bool = False
+    """The plan's topic was gone and has been created again: the plan has to be published again."""
     deaf: bool = False
     """The mailbox cannot be heard now: nobody's silence means anything."""
 
@@ -119,29 +120,24 @@ class ControllerMailbox(Protocol):
 
     def lead(self) -> ControllerState | None:
         """Wait until this is the one controller that acts; give what was persisted last."""
-        ...
 
     def receive(self, timeout: float) -> Post:
-        """Give what arrived, waiting at most `timeout` seconds for the first."""
-        ...
+        """Return what arrived, waiting at most `timeout` seconds for the first."""
 
     def send(
         self, orders: Sequence[Order], state: ControllerState | None, log: Sequence[Message] = ()
     ) -> None:
         """Send orders, the state to persist and the event log in one transaction, or nothing."""
-        ...
 
     def partitions(self) -> Collection[TopicPartition]:
-        """Give the partitions of interest that exist."""
-        ...
+        """Return the partitions of interest that exist."""
 
     def close(self) -> None:
         """Give up the lead."""
-        ...
 
 
 class Provisioner(Protocol):
-    """Who starts and stops consumers."""
+    """Starts and stops consumers."""
 
     def create(self, consumers: Collection[Consumer]) -> Mapping[Consumer, str]:
         """Start these consumers side by side; what exists already is a success.
@@ -149,15 +145,12 @@ class Provisioner(Protocol):
         Give the troubles of those that could not be started; NotYet's words where one is just
         being deleted. Raise TryAgain where nothing can be started now.
         """
-        ...
 
     def delete(self, consumers: Mapping[Consumer, str]) -> None:
         """Stop consumers, each named with the incarnation that is meant ("" any); gone is gone."""
-        ...
 
     def instances(self) -> Sequence[Instance]:
-        """Give what exists, also what was started by an earlier controller."""
-        ...
+        """Return what exists, also what was started by an earlier controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,33 +163,9 @@ class Position:
     """The generation of the order under which it is read."""
 
 
-class Lake(Protocol):
-    """The tables' compare-and-set rule, which makes every record land exactly once.
-
-    Claim, look, read, commit, in this order; platform and docs say why.
-    """
-
-    def claim(self, partitions: Collection[TopicPartition], generation: int) -> None:
-        """Take partitions over: refuses what older owners have in flight; ClaimLost if newer."""
-        ...
-
-    def look(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
-        """Give the positions as they are now."""
-        ...
-
-    def commit(
-        self,
-        read_from: Mapping[TopicPartition, int],
-        read_to: Mapping[TopicPartition, int],
-        generations: Mapping[TopicPartition, int],
-    ) -> None:
-        """Add what was read together with the new offsets, or refuse all of it (ClaimLost)."""
-        ...
-
-
 @dataclass(frozen=True, order=True, slots=True)
 class Topic:
-    """A topic of Kafka's: one that is deleted and made anew has the same name and another id."""
+    """A Kafka topic; deleted and created again, it has the same name and another id."""
 
     name: str
     id: str
@@ -213,6 +182,12 @@ class Span:
         return max(0, self.until - self.first)
 
 
+Held: TypeAlias = Mapping[TopicPartition, int]
+"""The generations of the orders under which partitions are read."""
+Positions: TypeAlias = Mapping[TopicPartition, Position]
+Spans: TypeAlias = Mapping[TopicPartition, Span]
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Where a partition's log begins and ends for a reader of the given isolation."""
@@ -225,20 +200,16 @@ class Offsets(Protocol):
     """What Kafka says of the partitions that a consumer reads."""
 
     def topics(self, names: Collection[str]) -> Mapping[str, tuple[Topic, int]]:
-        """Give each topic and its number of partitions; one that is not there is left out."""
-        ...
+        """Return each topic and its number of partitions; one that is not there is left out."""
 
     def bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
-        """Give where the logs begin and end now; a partition that is not there is left out."""
-        ...
+        """Return where the logs begin and end now; a partition that is not there is left out."""
 
     def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Give the group's committed offsets, where there are any."""
-        ...
+        """Return the group's committed offsets, where there are any."""
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to the group, for people and tools to look at."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,58 +229,97 @@ class Intake:
     """False: the table had moved on, and nothing was added; look again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema as a registry keeps it."""
+
+    kind: str
+    """AVRO, JSON or PROTOBUF."""
+    text: str
+    references: tuple[str, ...] = ()
+    """The texts of the schemas that it refers to, each after those that it refers to itself."""
+
+
+class Registry(Protocol):
+    """The schemas that ids in records mean."""
+
+    def schema(self, number: int) -> Schema | None:
+        """Return the schema with an id; None if the registry says that there is none.
+
+        Raise Away for every other answer, and for none.
+        """
+
+
 class Tables(Protocol):
     """The tables of the lake, one per topic, with Spark and the rule of exactly once.
 
-    A topic's calls come from one thread at a time; those of different topics side by side.
-    ClaimLost names the partitions that another consumer owns.
+    A topic's calls come from one thread at a time; those of different topics side by side. Every
+    partition that a call names belongs to its topic. ClaimLost names the partitions that another
+    consumer owns; the lake alone compares owners.
     """
 
     def claim(
         self,
         topic: Topic,
-        partitions: Collection[int],
+        partitions: Collection[TopicPartition],
         generation: int | None,
-        first: Callable[[], Mapping[int, int]],
-        earliest: Mapping[int, int],
-    ) -> Mapping[int, int]:
-        """Take partitions over and give the generation of each; None takes the owner's plus one.
+        first: Callable[[], Mapping[TopicPartition, int]],
+        earliest: Mapping[TopicPartition, int],
+    ) -> Held:
+        """Take partitions over and return each one's generation; None takes the owner's plus one.
 
-        `first` gives where to begin in every partition of a topic that the group never met;
-        `earliest` is where to begin in partitions that joined later, or in a topic made anew.
+        `first` returns where to begin in every partition of a topic that the group never met;
+        `earliest` is where to begin in partitions that joined later, or in a recreated topic.
         """
-        ...
 
-    def look(self, topic: Topic, partitions: Collection[int]) -> Mapping[int, Position]:
-        """Give the positions as they are now; only what was looked at can be ingested."""
-        ...
+    def look(self, topic: Topic, generations: Held) -> Positions:
+        """Return the positions as they are now; ClaimLost unless each is owned as given.
+
+        Only what was looked at can be ingested.
+        """
+
+    def begun(self, topic: Topic) -> Spans:
+        """Return the spans that were begun ahead for the topic and could still be used, if any."""
 
     def ingest(
-        self,
-        topic: Topic,
-        spans: Mapping[int, Span],
-        generations: Mapping[int, int],
-        check: Callable[[], None],
-        then: Mapping[int, Span],
+        self, topic: Topic, spans: Spans, generations: Held, check: Callable[[], None], then: Spans
     ) -> Intake:
         """Read, write and commit these spans, which begin where the last look said.
 
         `check` is called before the commit and raises when it must not happen any more. `then` are
-        spans that the next call will probably be about: meanwhile they may be read and written, and
+        spans that the next call will probably be about: they may be begun ahead (see `begun`), and
         are committed by that call only.
         """
-        ...
 
-    def give_up(
-        self, topic: Topic, spans: Mapping[int, Span], generations: Mapping[int, int]
-    ) -> None:
-        """Name spans that Kafka deleted before they were read, and go on behind them."""
-        ...
+    def give_up(self, topic: Topic, spans: Spans, generations: Held) -> None:
+        """Record spans that Kafka deleted before they were read, and go on behind them."""
+
+    def rehearse(self) -> bool:
+        """Do once more what a cycle does, for nobody; return whether another time would help."""
 
     def ready(self) -> None:
         """Open and warm what the first cycle needs; raise TryAgain where it is not there."""
-        ...
 
     def interrupt(self) -> None:
-        """End what runs past its deadline; what it was doing with tables is over, too."""
-        ...
+        """End what runs past its deadline, and forget everything that was begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A group of a cluster, in one line; None stands for what is not known."""
+
+    group: str
+    mode: str = ""
+    """running, paused, draining or drained."""
+    generation: int | None = None
+    consumers: int | None = None
+    """Consumers that there should be."""
+    partitions: int | None = None
+    """Partitions that consumers are to read."""
+    alive: int | None = None
+    """Consumers that were heard lately, if their mail is in the same topic."""
+    lag_seconds: float | None = None
+    """Age of the oldest record not yet read."""
+    lag_bytes: float | None = None
+    trouble: str = ""
+    """Why nothing is known."""

@@ -1,4 +1,5 @@
-"""Adapters: the ports on real parts. Client libraries enter here and nowhere else.
+"""Adapters: the ports on real parts, Kafka, Spark, Delta tables, processes and Kubernetes.
 
-Adapters do not know the roles, nor each other.
+Client libraries enter here and in the laboratory, nowhere else. An adapter imports neither a role
+nor another adapter: `lagless.wiring` puts them together.
 """

@@ -1,9 +1,9 @@
 """Consumers as processes of this machine, each in a process group of its own.
 
-A folder remembers who was started: `consumer-N.json` with pid, start time and birth, so that the
-next controller adopts what an earlier one started, and never takes a pid that was used again for
-a consumer. `consumer-N.log` has what consumer N says. A lock in the folder keeps two controllers
-from starting the same number twice.
+A folder records what was started: `consumer-N.json` has pid, start time and birth, so that the
+next controller adopts running consumers and never mistakes a reused pid for one. `consumer-N.log`
+has the output of consumer N. A lock in the folder keeps two controllers from starting the same
+number twice.
 """
 
 import contextlib
@@ -25,65 +25,53 @@ from lagless.model import Consumer
 from lagless.ports import Instance
 
 GRACE = 10.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 SHORT = 30.0
-"""Seconds: a consumer that ends sooner by itself keeps dying."""
+"""Seconds: a consumer that ends by itself sooner than this counts as crashing."""
 LOG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 BIRTH = "LAGLESS_BIRTH"
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is remembered of a start."""
+    """The record of a start."""
 
     consumer: Consumer
     pid: int
     started: str
-    """The kernel's word for when this pid began."""
+    """When the process began, as the kernel reports it."""
     birth: str
     created_at: float
     ending_at: float | None = None
     """When it was asked to end."""
     died_at: float | None = None
-    """When it was seen to have ended by itself."""
+    """When it was found to have ended by itself."""
     deaths: tuple[float, ...] = ()
-    """When starts of this number ended soon by themselves."""
+    """When earlier starts of this number crashed."""
 
 
+@dataclass(eq=False)
 class ProcessProvisioner:
-    """ports.Provisioner on this machine."""
+    """Provisioner on this machine; `command` starts a consumer, with {} for its number."""
 
-    def __init__(
-        self,
-        directory: Path,
-        command: Sequence[str],
-        restarts: int = 5,
-        restart_window: float = 300,
-        environment: Mapping[str, str] | None = None,
-        grace: float = GRACE,
-    ) -> None:
-        """Keep records in `directory`; `command` starts a consumer, with {} for its number."""
-        self._directory = directory
-        self._command = command
-        self._restarts = restarts
-        self._window = restart_window
-        self._environment = environment
-        self._grace = grace
+    directory: Path
+    command: Sequence[str]
+    restarts: int = 5
+    restart_window: float = 300
+    grace: float = GRACE
+
+    def __post_init__(self) -> None:
         self._children: set[int] = set()
-        directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(parents=True, exist_ok=True)
 
     def create(self, consumers: Collection[Consumer]) -> Mapping[Consumer, str]:
-        """Start consumers that do not run; say why one could not be started."""
-        troubles = {}
+        """Start the consumers that are not running; return why any could not be started."""
         with self._locked():
-            for n in consumers:
-                trouble = self._create(n)
-                if trouble:
-                    troubles[n] = trouble
-        return troubles
+            troubles = {n: self._create(n) for n in consumers}
+        return {n: trouble for n, trouble in troubles.items() if trouble}
 
     def delete(self, consumers: Mapping[Consumer, str]) -> None:
-        """Ask processes to end, by the start that is meant; `instances` ends those that stay."""
+        """Send SIGTERM to these starts; `instances` kills those that do not end."""
         with self._locked():
             for n, incarnation in consumers.items():
                 record = self._read(n)
@@ -91,21 +79,22 @@ class ProcessProvisioner:
                 if record is None or (meant and record.birth != meant):
                     continue
                 if record.ending_at is None:
-                    self._signal(record, signal.SIGTERM)
+                    if self._is_alive(record):
+                        self._signal(record, signal.SIGTERM)
                     self._write(replace(record, ending_at=time.time()))
 
     def instances(self) -> Sequence[Instance]:
-        """Give what was started and is not gone, whoever started it."""
+        """Return the consumers that are not gone, whichever controller started them."""
         with self._locked():
-            return [found for n in self._numbers() if (found := self._instance(n)) is not None]
+            return [seen for n in self._numbers() if (seen := self._instance(n)) is not None]
 
     def end_all(self) -> None:
-        """End every consumer, and return when none is left."""
+        """End every consumer, and return once none is left."""
         began = time.time()
         self.delete(dict.fromkeys(self._numbers(), ""))
         while left := [i.consumer for i in self.instances()]:
-            if time.time() - began > self._grace + 20:
-                raise GiveUp(f"the processes of consumers {left} cannot be ended")
+            if time.time() - began > self.grace + 20:
+                raise GiveUp(f"the processes of consumers {left} cannot be stopped")
             time.sleep(0.05)
 
     def _create(self, consumer: Consumer) -> str:
@@ -114,17 +103,17 @@ class ProcessProvisioner:
         deaths: tuple[float, ...] = ()
         if record is not None:
             if self._is_alive(record):
-                return "" if record.ending_at is None else "it is just being deleted"
+                return "" if record.ending_at is None else "it is still being deleted"
             record = self._mourned(record)
-            deaths = tuple(at for at in record.deaths if now - at < self._window)
-        if len(deaths) > self._restarts:
+            deaths = tuple(at for at in record.deaths if now - at < self.restart_window)
+        if len(deaths) > self.restarts:
             return (
-                f"it died {len(deaths)} times within {self._window:g} s; "
+                f"it crashed {len(deaths)} times within {self.restart_window:g} s; "
                 f"see {self._log(consumer)} for why"
             )
         birth = uuid.uuid4().hex[:12]
-        environment = {**(self._environment or os.environ), BIRTH: birth}
-        command = [word.replace("{}", str(consumer)) for word in self._command]
+        environment = {**os.environ, BIRTH: birth}
+        command = [word.replace("{}", str(consumer)) for word in self.command]
         log = (os.POSIX_SPAWN_OPEN, 1, str(self._log(consumer)), LOG_MODE, 0o644)
         null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
         both = (os.POSIX_SPAWN_DUP2, 1, 2)
@@ -134,7 +123,7 @@ class ProcessProvisioner:
                 command[0], command, environment, file_actions=[null, log, both], setsid=True
             )
         except OSError as error:
-            return f"{self._command[0]} cannot be run: {error.strerror}"
+            return f"{self.command[0]} cannot be run: {error.strerror}"
         self._children.add(pid)
         started = _started(pid) or ""
         self._write(_Record(consumer, pid, started, birth, now, deaths=deaths))
@@ -148,12 +137,12 @@ class ProcessProvisioner:
         if self._is_alive(record):
             if record.ending_at is None:
                 return Instance(consumer, "running", at, birth=birth)
-            if time.time() - record.ending_at > self._grace:
+            if time.time() - record.ending_at > self.grace:
                 self._signal(record, signal.SIGKILL)
             return Instance(consumer, "deleting", at, birth=birth)
         if record.ending_at is not None:
             if _started(record.pid) is None:  # the pid is not another's: what it left ends too
-                self._signal_group(record, signal.SIGKILL)
+                self._signal(record, signal.SIGKILL)
             self._forget(record)
             return None
         record = self._mourned(record)
@@ -161,7 +150,7 @@ class ProcessProvisioner:
         return Instance(consumer, "failed", at, f"it ended; see {self._log(consumer)}", birth)
 
     def _mourned(self, record: _Record) -> _Record:
-        """Count a death, once, if the process ended by itself soon after its start."""
+        """Count a crash, once, if the process ended by itself soon after its start."""
         if record.died_at is not None or record.ending_at is not None or record.pid == 0:
             return record
         now = time.time()
@@ -170,8 +159,8 @@ class ProcessProvisioner:
         return replace(record, died_at=now, deaths=deaths)
 
     def _forget(self, record: _Record) -> None:
-        """Forget a start; deaths are remembered as long as they count."""
-        deaths = tuple(at for at in record.deaths if time.time() - at < self._window)
+        """Forget a start, but keep its crashes for as long as they count."""
+        deaths = tuple(at for at in record.deaths if time.time() - at < self.restart_window)
         if deaths:
             self._write(_Record(record.consumer, 0, "", "", 0, deaths=deaths))
         else:
@@ -187,36 +176,31 @@ class ProcessProvisioner:
         return record.pid > 0 and record.started != "" and _started(record.pid) == record.started
 
     def _signal(self, record: _Record, number: signal.Signals) -> None:
-        if self._is_alive(record):
-            self._signal_group(record, number)
-
-    def _signal_group(self, record: _Record, number: signal.Signals) -> None:
-        # A group's id is not given to another process as long as a member of the group lives.
+        # The kernel does not reuse the id of a process group while a member is alive.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(record.pid, number)
 
     def _numbers(self) -> list[Consumer]:
-        names = [path.stem.rpartition("-")[2] for path in self._directory.glob("consumer-*.json")]
+        names = [path.stem.rpartition("-")[2] for path in self.directory.glob("consumer-*.json")]
         return sorted(int(name) for name in names if name.isdigit())
 
     def _file(self, consumer: Consumer) -> Path:
-        return self._directory / f"consumer-{consumer}.json"
+        return self.directory / f"consumer-{consumer}.json"
 
     def _log(self, consumer: Consumer) -> Path:
-        return self._directory / f"consumer-{consumer}.log"
+        return self.directory / f"consumer-{consumer}.log"
 
     def _read(self, consumer: Consumer) -> _Record | None:
         try:
-            found = json.loads(self._file(consumer).read_text())
-            record = _Record(**{**found, "deaths": tuple(found["deaths"])})
+            fields = json.loads(self._file(consumer).read_text())
+            return _Record(**{**fields, "deaths": tuple(fields["deaths"])})
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise GiveUp(
-                f"{self._file(consumer)} is no record of a consumer; remove it after ending the "
+                f"{self._file(consumer)} is not a record of a consumer; remove it after ending the "
                 "process it was for"
             ) from error
-        return record
 
     def _write(self, record: _Record) -> None:
         file = self._file(record.consumer)
@@ -226,21 +210,19 @@ class ProcessProvisioner:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        with (self._directory / "lock").open("w") as lock:
+        with (self.directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def consumer_command(config: Path, overrides: Sequence[str] = ()) -> list[str]:
-    """Give the command that starts a consumer with these settings; {} stands for its number."""
+    """Return the command that starts a consumer with these settings; {} stands for its number."""
     words = [sys.executable, "-m", "lagless", "consumer", "{}", "--config", str(config.resolve())]
-    for override in overrides:
-        words += ["--set", override]
-    return words
+    return words + [word for override in overrides for word in ("--set", override)]
 
 
 def _started(pid: int) -> str | None:
-    """Give the kernel's word for when a process began; None if it does not run."""
+    """Return when a process began, as the kernel reports it; None if it is not running."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if words[0] in "ZX" else words[19]

@@ -1,5 +1,6 @@
-"""The command line: parse, wire, run. Each file holds the commands of one theme.
+"""The command line: parse, wire, run, with one file per theme.
 
-A command imports what it needs when it runs, so that `lagless --help` is quick and an extra that
-is not installed hurts nobody who does not use it.
+A command imports what it needs when it runs, so that `lagless --help` is quick and a missing extra
+only matters to the commands that need it. No adapter enters: commands call `lagless.wiring`,
+`lagless.operations` and `lagless.lab`.
 """

@@ -1,4 +1,4 @@
-"""The command `lagless`: gathers the commands and turns errors into sentences and exit statuses."""
+"""The command `lagless`: collects the commands and turns errors into messages and exit statuses."""
 
 import os
 import sys
@@ -8,27 +8,30 @@ from typing import Annotated
 import typer
 
 from lagless import __version__
-from lagless.cli import output
-from lagless.errors import LaglessError, WrongInput
+from lagless.cli import options
+from lagless.errors import LaglessError
 
 TRACEBACK = "LAGLESS_TRACEBACK"
 
 THEMES = (
-    "demo",
-    "parts",
-    "monitor",
-    "controller",
-    "consumer",
-    "dashboard",
-    "doctor",
-    "packing",
-    "evaluation",
+    "demo_commands",
+    "role_commands",
+    "operations_commands",
+    "compact_command",
+    "rejects_command",
+    "standstill_commands",
+    "reset_command",
+    "pack_command",
+    "adopt_command",
+    "replay_command",
+    "scaler_command",
+    "evaluate_commands",
+    "evaluate_all_command",
 )
-"""The files of this room that hold commands, in the order of `lagless --help`."""
+"""The files that hold commands, in the order of `lagless --help`."""
 
 app = typer.Typer(
     name="lagless",
-    help="Keep a Kafka consumer group as small as it can be without falling behind.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,35 +54,30 @@ def _root(
 
 
 def gather() -> typer.Typer:
-    """Return the app with the commands of every theme on it."""
+    """Return the app with all commands."""
     for theme in THEMES:
-        import_module(f"lagless.cli.{theme}").register(app)
+        app.add_typer(import_module(f"lagless.cli.{theme}").commands)
     return app
 
 
 def main() -> None:
-    """Run the command line: exit 0 done, 1 failed, 2 wrong use."""
-    # Modules of the user's, transforms and algorithms, are looked for where the command is run.
+    """Run the command line: exit 0 on success, 1 on failure, 2 on wrong usage."""
+    # The user's transforms and algorithms are imported from the working directory.
     sys.path.append(os.getcwd())
     try:
         gather()()
-    except WrongInput as error:
-        output.complain(str(error))
-        sys.exit(2)
     except LaglessError as error:
-        output.complain(str(error))
-        sys.exit(1)
+        sys.exit(options.fail(error))
     except KeyboardInterrupt:
-        output.complain("interrupted")
+        options.complain("interrupted")
         sys.exit(1)
     except OSError as error:
-        output.complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        options.complain(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(1)
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        output.complain(
-            f"this should not happen, {type(error).__name__}: {error} "
-            f"(set {TRACEBACK}=1 to see where)"
+        options.complain(
+            f"internal error: {type(error).__name__}: {error} (set {TRACEBACK}=1 for the traceback)"
         )
         sys.exit(1)

@@ -1,38 +1,103 @@
 """One cycle: gather, read and transform, append, commit (paper, section "Consumer").
 
-The first phase only estimates, from where earlier cycles ended. What is read begins where the
-table says at the look; no offset is carried over.
+A consumer moves records in batches. While it waits, it gathers: it asks Kafka where the logs end,
+until there is enough to read or the wait is over. Then a cycle runs, for all topics side by side:
+
+ 1. Look. The table says where each partition stands and whether it is still ours. What is read
+    begins exactly there. `positions` remembers where cycles ended, but only to estimate how much
+    there is to gather: no offset is carried over from one cycle to the next.
+ 2. Choose. About `budget` bytes, shared by backlog, as spans of offsets. If the lake has begun
+    files ahead, for spans that are still next, the same spans are chosen: otherwise its work is
+    lost. What was begun is the lake's to know; the cycle asks each time.
+ 3. Ingest. Spark reads the spans and writes files, and the table's commit adds the files and moves
+    the offsets in one step. If a full batch is left after it, the lake may begin with that one.
+
+A thread that waits for Spark cannot be ended from outside. A topic that is not done at the deadline
+is therefore left behind: `_check` refuses its commit from then on, the lake forgets its handles and
+everything that was begun (`Tables.interrupt`), and the next cycle starts from the table's word. A
+batch that was too large or too slow is halved until it fits, which also finds a single bad record.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
-from lagless.consumer import ledger, workers
-from lagless.consumer.claims import Claims
-from lagless.errors import Away, ClaimLost, DataLost, GiveUp, TooMuch, TryAgain
+from lagless.consumer import batches
+from lagless.consumer.orders import Claims
+from lagless.errors import Away, DataLost, GiveUp, TooMuch, TryAgain
 from lagless.model import TopicPartition
-from lagless.ports import Bounds, Clock, Intake, Offsets, Position, Span, Tables, Topic
+from lagless.ports import Bounds, Clock, Held, Intake, Offsets, Position, Span, Spans, Tables, Topic
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """How a job ended: with a value, with an error, or not in time (neither)."""
+
+    value: T | None = None
+    error: Exception | None = None
+
+    @property
+    def late(self) -> bool:
+        """Return whether the job still runs."""
+        return self.value is None and self.error is None
+
+
+def side_by_side(
+    jobs: Mapping[K, Callable[[], T]], clock: Clock, deadline: float
+) -> dict[K, Done[T]]:
+    """Run every job in a thread of its own until the moment `deadline`; no job returns None."""
+    done: dict[K, Done[T]] = {}
+
+    def work(key: K, job: Callable[[], T]) -> None:
+        try:
+            done[key] = Done(job())
+        except Exception as error:
+            done[key] = Done(error=error)
+
+    # Daemons: a call to Spark that never returns must not keep the process from ending.
+    threads = [
+        threading.Thread(target=work, args=(key, job), name=f"cycle-{key}", daemon=True)
+        for key, job in jobs.items()
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - clock.now()))
+    ended = dict(done)
+    return {key: ended.get(key, Done()) for key in jobs}
+
+
+class SideBySide(Protocol):
+    """The signature of `side_by_side`; the simulated world runs jobs one after the other."""
+
+    def __call__(
+        self, jobs: Mapping[K, Callable[[], T]], clock: Clock, deadline: float
+    ) -> dict[K, Done[T]]:
+        """Run every job until the moment `deadline`."""
+
 
 log = logging.getLogger("lagless.consumer")
-Held = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What is there to be read, as far as anyone can tell before the look."""
+    """An estimate of what there is to read, before the look."""
 
     bounds: Mapping[TopicPartition, Bounds]
-    spans: Mapping[TopicPartition, Span]
+    spans: Spans
     bytes: Mapping[TopicPartition, float]
     strange: bool = False
-    """Whether nobody knows yet how large some records are: a probe of them is read at once."""
+    """Whether the size of some records is still unknown: a probe of them is read at once."""
 
     @property
     def total(self) -> float:
-        """Give the bytes of all partitions."""
+        """Return the bytes of all partitions."""
         return sum(self.bytes.values())
 
 
@@ -41,7 +106,7 @@ class Taken:
     """What a cycle did with one topic."""
 
     intake: Intake
-    spans: Mapping[TopicPartition, Span]
+    spans: Spans
     bytes: float = 0.0
     gone: int = 0
     left: int = 0
@@ -50,7 +115,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a cycle did with each topic: what it took, or why not."""
+    """What a cycle did with each topic: what it took, or why not, for the service to react to."""
 
     taken: Mapping[str, Taken] = field(default_factory=dict)
     troubles: Mapping[str, Exception] = field(default_factory=dict)
@@ -64,25 +129,25 @@ class Cycle:
     tables: Tables
     clock: Clock
     claims: Claims
-    batch: ledger.Batch
+    batch: batches.Batch
     on_data_loss: Literal["fail", "continue"]
     deadline: float
     """Seconds until a cycle must have ended."""
-    weights: ledger.Weights = field(default_factory=ledger.Weights)
-    limits: ledger.Limits = field(default_factory=ledger.Limits)
+    weights: batches.Weights = field(default_factory=batches.Weights)
+    limits: batches.Limits = field(default_factory=batches.Limits)
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """Where each partition stood at the last look or commit: for estimates only."""
     ahead: bool = True
     """Whether a cycle that leaves a full batch behind lets Spark begin with it."""
-    _begun: dict[Topic, Mapping[TopicPartition, Span]] = field(default_factory=dict)
+    side_by_side: SideBySide = side_by_side
 
     def gather(self, held: Held) -> Gathered:
-        """Ask Kafka once what is there; phase 1 is this, repeated."""
+        """Ask Kafka once how much there is to read; repeated while the consumer waits."""
         bounds = self.offsets.bounds(held)
         at = {p: Position(self.positions.get(p, bounds[p].earliest), 0) for p in bounds}
-        spans = ledger.backlog(at, bounds)
-        # A log that ends before its position is another topic by now, or an error: look at it.
-        spans |= {p: Span(bounds[p].end, bounds[p].end) for p in ledger.beyond(at, bounds)}
+        spans = dict(batches.backlog(at, bounds))
+        # A log that ends before its position was recreated, or lost records: look at it.
+        spans |= {p: Span(bounds[p].end, bounds[p].end) for p in batches.beyond(at, bounds)}
         weights = self.weights.of(spans)
         mean = sum(weights.values()) / len(weights) if weights else 0.0
         size = {p: len(span) * weights.get(p, mean) for p, span in spans.items()}
@@ -91,7 +156,7 @@ class Cycle:
     def run(self, held: Held, gathered: Gathered, budget: float) -> Report:
         """Read, append and commit what was gathered, topics side by side."""
         until = self.clock.now() + self.deadline
-        absent, lost = self.claims.anew(held)
+        absent, lost = self.claims.renew(held)
         ready = {p.topic for p in gathered.spans} - absent - set(lost)
         jobs: dict[str, Callable[[], Taken]] = {}
         for name in sorted(ready):
@@ -100,7 +165,7 @@ class Cycle:
             share = budget * size / gathered.total if gathered.total else budget
             topic = self.claims.topics[name]
             jobs[name] = partial(self._take, topic, mine, max(share, 1.0), until)
-        done = workers.side_by_side(jobs, self.clock, until)
+        done = self.side_by_side(jobs, self.clock, until)
         taken: dict[str, Taken] = {}
         troubles: dict[str, Exception] = dict(lost)
         for name, job in done.items():
@@ -114,38 +179,33 @@ class Cycle:
         return Report(taken, troubles)
 
     def _take(self, topic: Topic, held: Held, budget: float, until: float) -> Taken:
-        """Do phases 2 and 3 and the table's commit for one topic."""
-        generations = {p.partition: g for p, g in held.items()}
-        looked = self.tables.look(topic, generations)
-        self._check_owners(topic, looked, generations)
-        positions = {TopicPartition(topic.name, p): at for p, at in looked.items()}
+        """Look, choose and ingest one topic."""
+        positions = self.tables.look(topic, held)
         self.positions |= {p: at.offset for p, at in positions.items()}
         bounds = self.offsets.bounds(positions)
-        self._check_ends(ledger.beyond(positions, bounds))
-        lost = self._give_up(topic, ledger.deleted(positions, bounds), generations)
+        for p, span in batches.beyond(positions, bounds).items():
+            raise GiveUp(
+                f"{p}: the table is at offset {span.until} and Kafka's log ends at {span.first}: "
+                "Kafka has lost records that were read; restore the log or name another table"
+            )
+        lost = self._give_up(topic, batches.deleted(positions, bounds), held)
         # After a jump the table has to be looked at again: the next cycle does.
         here = {p: at for p, at in positions.items() if p not in lost}
-        available = ledger.backlog(here, bounds)
+        available = batches.backlog(here, bounds)
         limit = self.limits.offsets.get(topic.name)
         weights = self.weights.of(available)
-        spans = ledger.follow(self._begun.pop(topic, {}), available)
-        spans = spans or ledger.choose(available, weights, budget, limit)
+        spans = batches.follow(self.tables.begun(topic), available)
+        spans = spans or batches.choose(available, weights, budget, limit)
         gone = sum(map(len, lost.values()))
         if not spans:
             return Taken(Intake(landed=False), {}, gone=gone)
         tried = sum(map(len, spans.values()))
-        then: Mapping[TopicPartition, Span] = {}
+        then: Spans = {}
         if self.ahead and limit is None:
-            then = ledger.next_batch(available, spans, weights, budget)
-            self._begun[topic] = then
+            then = batches.next_batch(available, spans, weights, budget)
         try:
-            intake = self.tables.ingest(
-                topic,
-                {p.partition: span for p, span in spans.items()},
-                generations,
-                partial(self._check, topic, until),
-                {p.partition: span for p, span in then.items()},
-            )
+            check = partial(self._check, topic, until)
+            intake = self.tables.ingest(topic, spans, held, check, then)
         except TooMuch as error:
             self._halve(topic.name, tried, error)
             raise
@@ -172,33 +232,15 @@ class Cycle:
         log.warning("%s; reading at most %s offsets next", error, limit)
 
     def _check(self, topic: Topic, until: float) -> None:
-        """Refuse a commit that comes too late, or for a topic that is another one by now."""
+        """Refuse a commit that comes too late, or for a topic that was recreated."""
         if self.clock.now() >= until:
             raise TryAgain(f"topic {topic.name}: the cycle is past its deadline and not committed")
         now = self.offsets.topics([topic.name]).get(topic.name)
         if now is None or now[0] != topic:
-            raise TryAgain(f"topic {topic.name} was deleted or made anew while it was read")
-
-    def _check_owners(
-        self, topic: Topic, found: Mapping[int, Position], mine: Mapping[int, int]
-    ) -> None:
-        taken = {p: at.owner for p, at in found.items() if at.owner != mine[p]}
-        if taken:
-            names = ", ".join(f"{topic.name}:{p}" for p in sorted(taken))
-            owner = max(taken.values())
-            raise ClaimLost(
-                f"{names}: claimed by another consumer under generation {owner}", taken, owner
-            )
-
-    def _check_ends(self, beyond: Mapping[TopicPartition, Span]) -> None:
-        for p, span in beyond.items():
-            raise GiveUp(
-                f"{p}: the table is at offset {span.until} and Kafka's log ends at {span.first}: "
-                "Kafka has lost records that were read; restore the log or name another table"
-            )
+            raise TryAgain(f"topic {topic.name} was deleted or recreated while it was read")
 
     def _give_up(
-        self, topic: Topic, deleted: Mapping[TopicPartition, Span], generations: Mapping[int, int]
+        self, topic: Topic, deleted: Mapping[TopicPartition, Span], held: Held
     ) -> Mapping[TopicPartition, Span]:
         if not deleted:
             return {}
@@ -207,5 +249,5 @@ class Cycle:
         if self.on_data_loss == "fail":
             raise DataLost(f'{sentence}; set consumer.on_data_loss = "continue" to go on without')
         log.error("%s; going on without them", sentence)
-        self.tables.give_up(topic, {p.partition: s for p, s in deleted.items()}, generations)
+        self.tables.give_up(topic, deleted, held)
         return deleted

@@ -3,8 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from lagless.messages import ControllerState, Decision, Heartbeat, Order, Receipt, WriteSpeeds
-from lagless.model import Consumer
+from lagless.controller.state import State
+from lagless.messages import (
+    AnyDecision,
+    ControllerState,
+    Heartbeat,
+    Operation,
+    Order,
+    Receipt,
+    WriteSpeeds,
+)
+from lagless.model import Cause, Consumer
 from lagless.ports import Instance
 
 
@@ -69,7 +78,16 @@ class NotCreated:
     kind: Literal["not created"] = "not created"
 
 
-Event: TypeAlias = Tick | Deaf | Mail | Measured | Listed | Provisioned | NotCreated
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """An operator's command arrived, perhaps not for the first time."""
+
+    at: float
+    operation: Operation
+    kind: Literal["operated"] = "operated"
+
+
+Event: TypeAlias = Tick | Deaf | Mail | Measured | Listed | Provisioned | NotCreated | Operated
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +111,14 @@ class Persist:
     state: ControllerState
 
 
-Instruction: TypeAlias = Order | Create | Delete | Persist | Decision
+Instruction: TypeAlias = Order | Create | Delete | Persist | AnyDecision
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a phase decided: a cause to leave it for, or None to stay."""
+
+    state: State
+    out: list[Instruction]
+    cause: Cause | None = None
+    reason: str = ""

@@ -10,95 +10,138 @@ Rules
  5. A partition is started only when no other member holds it or has an open order for it.
  6. A start is confirmed by "held under its generation", a stop by "not held" from someone who
     knows its generation: then no older order can undo it.
- 7. What is older than the last word of the same incarnation is a sign of life and no news.
+ 7. A message older than the newest from its incarnation only proves that it is alive.
  8. An order without receipt is sent again every `repeat` seconds, in the same generation.
  9. What a member says is the truth. If it is not what was believed, Synchronize: a new generation,
     a report from every member under it, and nothing is moved before all have answered or are lost.
 10. Silence counts only while the mailbox is heard: after the controller's own start, pause or
     outage everyone has a full deadline.
-11. Who waits for Spark, Kafka or the lake is late through no fault of its own, and not lost.
+11. A consumer that waits for Spark, Kafka or the lake is not lost, however late it is.
 12. A number is given to a new consumer only when what ran under it is gone.
-13. Nobody is taken away on measurements that are stale or missing.
+13. The group does not scale down on measurements that are stale or missing.
 14. A stop is ordered only when the new consumer is ready to start.
 15. Consumers are deleted only when they hold nothing and have no open order, or are over.
+16. While the group is paused nothing is started or moved; while it drains, nothing that is drained.
+    No consumer is deleted for want of work before the group is resumed.
+17. Partitions that need one more consumer go to one that is ready, if there is a spare. Another
+    spare is asked for in the same step.
+18. A group that may scale to zero does so only when all that was written is known to be read.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lagless import messages
-from lagless.controller import facts, learning, membership, provisioning, turns, wording
-from lagless.controller.events import Deaf, Event, Instruction, Mail, Persist, Provisioned
-from lagless.controller.facts import Phase, Policy, State
+from lagless.controller import (
+    decisions,
+    management,
+    membership,
+    modes,
+    reassign,
+    rest,
+    sentinel,
+    synchronize,
+)
+from lagless.controller.events import Deaf, Event, Instruction, Mail, Persist, Provisioned, Turn
+from lagless.controller.state import Member, Policy, State
 from lagless.errors import GiveUp
+from lagless.messages import ControllerState
+from lagless.model import Cause, Phase
 
 STRIDE = 1000
 """Generations to go past what consumers know when the own state was lost."""
-CONTRADICTION = "what consumers report is not what is believed"
 
-TRANSITIONS: dict[tuple[Phase, str], Phase] = {
-    (Phase.SYNCHRONIZE, "all have reported or are lost"): Phase.SENTINEL,
-    (Phase.SENTINEL, "a partition has no consumer"): Phase.REASSIGN,
-    (Phase.SENTINEL, "a partition has two consumers"): Phase.REASSIGN,
-    (Phase.SENTINEL, "a consumer is lost"): Phase.REASSIGN,
-    (Phase.SENTINEL, "a consumer has more than its capacity"): Phase.REASSIGN,
-    (Phase.SENTINEL, "partitions appeared"): Phase.REASSIGN,
-    (Phase.SENTINEL, "partitions went"): Phase.REASSIGN,
-    (Phase.SENTINEL, "the interval is up"): Phase.REASSIGN,
-    (Phase.REASSIGN, "a new assignment"): Phase.MANAGEMENT,
-    (Phase.REASSIGN, "nothing to change"): Phase.SENTINEL,
-    (Phase.MANAGEMENT, "everyone holds what it should"): Phase.SENTINEL,
-    (Phase.MANAGEMENT, "a consumer is lost"): Phase.REASSIGN,
-    (Phase.MANAGEMENT, "partitions appeared"): Phase.REASSIGN,
-    (Phase.MANAGEMENT, "partitions went"): Phase.REASSIGN,
-    (Phase.SYNCHRONIZE, CONTRADICTION): Phase.SYNCHRONIZE,
-    (Phase.SENTINEL, CONTRADICTION): Phase.SYNCHRONIZE,
-    (Phase.MANAGEMENT, CONTRADICTION): Phase.SYNCHRONIZE,
+TRANSITIONS: dict[tuple[Phase, Cause], Phase] = {
+    (Phase.SYNCHRONIZE, Cause.SYNCHRONIZED): Phase.SENTINEL,
+    (Phase.SENTINEL, Cause.UNREAD): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.READ_TWICE): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.LOST): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.OVERLOAD): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.APPEARED): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.GONE): Phase.REASSIGN,
+    (Phase.SENTINEL, Cause.INTERVAL): Phase.REASSIGN,
+    (Phase.REASSIGN, Cause.ASSIGNED): Phase.MANAGEMENT,
+    (Phase.REASSIGN, Cause.UNCHANGED): Phase.SENTINEL,
+    (Phase.SENTINEL, Cause.OPERATED): Phase.REASSIGN,
+    (Phase.MANAGEMENT, Cause.OPERATED): Phase.REASSIGN,
+    (Phase.MANAGEMENT, Cause.SETTLED): Phase.SENTINEL,
+    (Phase.MANAGEMENT, Cause.LOST): Phase.REASSIGN,
+    (Phase.MANAGEMENT, Cause.APPEARED): Phase.REASSIGN,
+    (Phase.MANAGEMENT, Cause.GONE): Phase.REASSIGN,
+    (Phase.SYNCHRONIZE, Cause.CONTRADICTION): Phase.SYNCHRONIZE,
+    (Phase.SENTINEL, Cause.CONTRADICTION): Phase.SYNCHRONIZE,
+    (Phase.MANAGEMENT, Cause.CONTRADICTION): Phase.SYNCHRONIZE,
 }
 """The paper's figure "Controller State Machine"; the diagram in the docs is made from this."""
 
 
-def begin(persisted: messages.ControllerState | None, at: float) -> State:
-    """Begin with what was persisted, in Synchronize."""
-    return facts.begin(persisted, at)
+PHASES: dict[Phase, Callable[[State, Policy], Turn]] = {
+    Phase.SYNCHRONIZE: synchronize.turn,
+    Phase.SENTINEL: sentinel.turn,
+    Phase.REASSIGN: reassign.turn,
+    Phase.MANAGEMENT: management.turn,
+}
+
+
+def begin(persisted: ControllerState | None, at: float) -> State:
+    """Begin with what was persisted: in Synchronize, with a full deadline for everyone."""
+    if persisted is None:
+        persisted = ControllerState(group="", generation=0, strangers=True, at=at)
+    generation = persisted.generation + 1
+    return State(
+        phase=Phase.SYNCHRONIZE,
+        at=at,
+        generation=generation,
+        fence=generation,
+        began_at=at,
+        hearing_since=at,
+        synchronizing_since=at,
+        knew_nothing=persisted.strangers,
+        members={n: Member(n, i, heard_at=at) for n, i in persisted.members.items()},
+        ended={i: (n, at) for i, n in persisted.ended.items()},
+        team=frozenset(persisted.team),
+        target=messages.unnest(persisted.target),
+        mode=persisted.mode,
+    )
 
 
 def step(state: State, event: Event, policy: Policy) -> tuple[State, list[Instruction]]:
     """Take one event in; give the next state, and the instructions that follow from it."""
     before = state
-    state = _pass_time(state, event, policy)
-    state = learning.learn(state, event, policy)
+    at = max(state.at, event.at)
+    hearing_since = at if is_break(state, event, policy) else state.hearing_since
+    state = replace(state, at=at, hearing_since=hearing_since)
+    state = modes.progress(membership.learn(state, event, policy))
+    state = rest.watch(before, state, event, policy)
     if isinstance(event, Mail) and _is_quiet(before, state):
         return state, []
     state, out = _judge(state, policy, len(before.lost))
+    if before.mode.taken != state.mode.taken or before.mode.name != state.mode.name:
+        out.insert(0, decisions.operated(state, policy))
     if isinstance(event, Provisioned):
         out += _troubles(before, state, policy)
     state, moved = _run(state, policy)
     out += moved
     if state.phase is not Phase.SYNCHRONIZE:
-        state, managed = provisioning.manage(state, policy)
+        state, managed = management.staff(state, policy)
         out += managed
-    state, farewells = provisioning.retire(state, policy)
+    state, farewells = management.retire(state, policy)
     out += farewells
-    if facts.must_persist(before, state) or before.at == before.began_at:
-        out.append(Persist(facts.persisted(state, policy.group)))
+    if must_persist(before, state) or before.at == before.began_at:
+        out.append(Persist(persisted(state, policy.group)))
     return state, out
 
 
-def _pass_time(state: State, event: Event, policy: Policy) -> State:
-    at = max(state.at, event.at)
-    if is_break(state, event, policy):
-        return replace(state, at=at, hearing_since=at)
-    return replace(state, at=at)
-
-
 def is_break(state: State, event: Event, policy: Policy) -> bool:
-    """Say whether the controller did not hear the mailbox for a while (rule 10)."""
+    """Return whether the controller did not hear the mailbox for a while (rule 10)."""
     return isinstance(event, Deaf) or event.at - state.at > policy.max_gap
 
 
 def _is_quiet(before: State, after: State) -> bool:
-    """Say whether mail brought signs of life only, so that there is nothing to decide."""
-    if after.contradiction or after.retired or before.members.keys() != after.members.keys():
+    """Return whether mail brought signs of life only, so that there is nothing to decide."""
+    if after.contradiction or after.retired or before.mode is not after.mode:
+        return False
+    if before.members.keys() != after.members.keys():
         return False
     return all(
         b.revision == a.revision and b.ready == a.ready and b.asked == a.asked
@@ -116,19 +159,17 @@ def _judge(state: State, policy: Policy, known: int) -> tuple[State, list[Instru
     for n, request in list(state.requests.items()):
         reason = membership.why_not_ready(state, n, request, policy)
         if reason and state.phase is not Phase.SYNCHRONIZE:
-            state = learning.fail(state, n, f"consumer {n} did not start: {reason}", policy)
-    return state, [wording.say(state, policy, "lost", reason) for reason in state.lost[known:]]
+            state = membership.fail(state, n, f"consumer {n} did not start: {reason}", policy)
+    return state, [decisions.lost(state, policy, reason) for reason in state.lost[known:]]
 
 
 def _troubles(before: State, after: State, policy: Policy) -> list[Instruction]:
-    """Say what keeps instances from starting that may still start, a pod without room say."""
+    """Return what keeps instances from starting that may still start, a pod without room say."""
     known = {n: instance.trouble for n, instance in (before.instances or {}).items()}
     return [
-        wording.say(
-            after, policy, "warning", f"consumer {n} does not start: {found.trouble}", consumer=n
-        )
-        for n, found in (after.instances or {}).items()
-        if found.phase == "starting" and found.trouble not in ("", known.get(n))
+        decisions.warned(after, policy, f"consumer {n} does not start: {instance.trouble}", n)
+        for n, instance in (after.instances or {}).items()
+        if instance.phase == "starting" and instance.trouble not in ("", known.get(n))
     ]
 
 
@@ -138,29 +179,27 @@ def _run(state: State, policy: Policy) -> tuple[State, list[Instruction]]:
     rested = False
     while not rested:
         if state.contradiction:
-            turn = turns.Turn(state, [], CONTRADICTION, state.contradiction)
+            turn = Turn(state, [], Cause.CONTRADICTION, state.contradiction)
         else:
-            turn = turns.PHASES[state.phase](state, policy)
+            turn = PHASES[state.phase](state, policy)
         state = turn.state
         out += turn.out
         if turn.cause is None:
             return state, out
         after = move(state, turn.cause)
         rested = after.phase is Phase.SENTINEL
-        if turn.cause not in ("nothing to change", "the interval is up"):
-            out.append(
-                wording.say(after, policy, "phase", turn.reason or turn.cause, cause=turn.cause)
-            )
+        if turn.cause not in (Cause.UNCHANGED, Cause.INTERVAL):
+            out.append(decisions.changed(after, policy, turn.cause, turn.reason))
         state = after
     return state, out
 
 
-def move(state: State, cause: str) -> State:
+def move(state: State, cause: Cause) -> State:
     """Go to the phase that the cause leads to; a cause that is not in the table is a mistake."""
     phase = TRANSITIONS.get((state.phase, cause))
     if phase is None:
         raise GiveUp(
-            f"the controller cannot leave {state.phase.value} because {cause!r} "
+            f"the controller cannot leave {state.phase.value} because {cause.value!r} "
             f"(generation {state.generation}, members {sorted(state.members)})"
         )
     if phase is not Phase.SYNCHRONIZE:
@@ -178,4 +217,36 @@ def move(state: State, cause: str) -> State:
         members={
             n: replace(m, asked={}, reported_at=float("-inf")) for n, m in state.members.items()
         },
+    )
+
+
+def persisted(state: State, group: str) -> ControllerState:
+    """Return what has to be persisted with the orders of this state."""
+    return ControllerState(
+        group=group,
+        generation=state.generation,
+        members={n: member.incarnation for n, member in state.members.items()},
+        team=tuple(sorted(state.team)),
+        ended={i: n for i, (n, _) in state.ended.items()},
+        target=messages.nest(state.target),
+        mode=state.mode,
+        strangers=state.knew_nothing,
+        at=state.at,
+    )
+
+
+def must_persist(before: State, after: State) -> bool:
+    """Return whether a restart that knows only `before` could be wrong about `after`."""
+    return (
+        before.generation != after.generation
+        or before.team != after.team
+        or before.knew_nothing != after.knew_nothing
+        or before.mode is not after.mode
+        or before.ended is not after.ended
+        or before.target is not after.target
+        or (
+            before.members is not after.members
+            and {n: m.incarnation for n, m in before.members.items()}
+            != {n: m.incarnation for n, m in after.members.items()}
+        )
     )

@@ -7,9 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lagless import messages
-from lagless.controller.facts import Asked, Member, Phase, Policy, Request, State
+from lagless.controller import calm, modes
+from lagless.controller.events import (
+    Event,
+    Listed,
+    Mail,
+    Measured,
+    NotCreated,
+    Operated,
+    Provisioned,
+)
+from lagless.controller.state import Asked, Member, Policy, Request, State
 from lagless.messages import Heartbeat, Receipt
-from lagless.model import Consumer, TopicPartition
+from lagless.model import Consumer, Phase, TopicPartition
 from lagless.ports import Instance
 
 
@@ -17,7 +27,7 @@ def hear(state: State, mail: Iterable[Receipt | Heartbeat]) -> State:
     """Take mail in: members' words become facts, those of others are sorted out."""
     members = dict(state.members)
     retired = dict(state.retired)
-    contradictions = [state.contradiction] if state.contradiction else []
+    contradictions = [state.contradiction]
     known = state.known
     for message in mail:
         known = max(known, message.highest)
@@ -25,35 +35,31 @@ def hear(state: State, mail: Iterable[Receipt | Heartbeat]) -> State:
         if is_over(state, message.incarnation):
             retired[message.incarnation] = message.consumer
             # It obeys nobody who knows less, not even to end.
-            doubt = ahead(message.consumer, message.highest, state)
-            if doubt:
-                contradictions.append(doubt)
+            contradictions.append(ahead(message.consumer, message.highest, state))
             continue
         if member is None:
             member = Member(message.consumer, message.incarnation, heard_at=state.at)
         elif member.incarnation != message.incarnation:
             members[member.consumer] = replace(member, successor=message.incarnation)
             continue
-        after, doubt = listen(member, message, state)
-        members[after.consumer] = after
-        if doubt:
-            contradictions.append(doubt)
+        members[member.consumer], doubt = listen(member, message, state)
+        contradictions.append(doubt)
     return replace(
         state,
         members=members,
         retired=retired,
         known=known,
-        contradiction="; ".join(contradictions[:3]),
+        contradiction="; ".join([doubt for doubt in contradictions if doubt][:3]),
     )
 
 
 def is_over(state: State, incarnation: str) -> bool:
-    """Say whether an incarnation has ended: nothing that it says counts (rule 4)."""
+    """Return whether an incarnation has ended: nothing that it says counts (rule 4)."""
     return incarnation in state.ended
 
 
 def listen(member: Member, message: Receipt | Heartbeat, state: State) -> tuple[Member, str]:
-    """Give the member after its message, and what contradicts what was believed of it."""
+    """Return the member after its message, and what contradicts what was believed of it."""
     after = replace(member, heard_at=state.at)
     if not is_news(member, message):
         return after, ""
@@ -81,21 +87,21 @@ def listen(member: Member, message: Receipt | Heartbeat, state: State) -> tuple[
 
 
 def is_news(member: Member, message: Receipt | Heartbeat) -> bool:
-    """Say whether a message is not older than what is known (rule 7)."""
+    """Return whether a message is not older than what is known (rule 7)."""
     return message.revision >= member.revision
 
 
 def is_confirmed(asked: Asked, held: int | None, highest: int) -> bool:
-    """Say whether an order is carried out for good (rule 6)."""
+    """Return whether an order is carried out for good (rule 6)."""
     if asked.kind == "start":
         return held == asked.generation
     return held is None and highest >= asked.generation
 
 
 def is_void(asked: Asked, held: int | None, highest: int) -> bool:
-    """Say whether an order to stop never came and is older than what its consumer obeys now.
+    """Return whether an order to stop never came and is older than what its consumer obeys now.
 
-    It was not given again while the new consumer was not ready; once it is, its time begins anew.
+    It was not given again while the new consumer was not ready; once it is, its deadline restarts.
     """
     return asked.kind == "stop" and held is not None and highest > asked.generation
 
@@ -103,7 +109,7 @@ def is_void(asked: Asked, held: int | None, highest: int) -> bool:
 def contradiction(
     member: Member, highest: int, held: dict[TopicPartition, int], state: State
 ) -> str:
-    """Say what a member's word contradicts; "" if nothing (rule 9)."""
+    """Return what a member's word contradicts; "" if nothing (rule 9)."""
     name = f"consumer {member.consumer}"
     beyond = ahead(member.consumer, highest, state)
     if beyond:
@@ -140,7 +146,7 @@ def listed(state: State, instances: Iterable[Instance]) -> State:
 
 
 def is_stray(state: State, member: Member) -> bool:
-    """Say whether another incarnation of a number speaks that cannot be what was started last."""
+    """Return whether another incarnation of the number speaks that was not started last."""
     instance = (state.instances or {}).get(member.consumer)
     births = messages.birth(member.incarnation), messages.birth(member.successor)
     return (
@@ -149,7 +155,7 @@ def is_stray(state: State, member: Member) -> bool:
 
 
 def why_gone(state: State, member: Member) -> str:
-    """Say why a member cannot be alive by what the provisioner sees; "" if it can."""
+    """Return why a member cannot be alive by what the provisioner sees; "" if it can."""
     birth = messages.birth(member.incarnation)
     instance = (state.instances or {}).get(member.consumer)
     if not birth:
@@ -162,13 +168,13 @@ def why_gone(state: State, member: Member) -> str:
 
 
 def why_lost(state: State, member: Member, policy: Policy) -> str:
-    """Say why a member counts as lost by now; "" if it does not (rules 10 and 11)."""
+    """Return why a member counts as lost by now; "" if it does not (rules 10 and 11)."""
     silence = state.at - max(member.heard_at, state.hearing_since)
     if silence > policy.lost_after:
         return f"silent for {silence:.0f} s"
     if member.is_waiting:
         return ""
-    since = max(state.hearing_since, member.waited_at)  # then its time begins anew
+    since = max(state.hearing_since, member.waited_at)  # then its deadlines restart
     cycle = min(member.cycle_age, state.at - since)
     if cycle > policy.cycle_deadline:
         return f"its cycle has not ended for {cycle:.0f} s"
@@ -186,18 +192,15 @@ def why_lost(state: State, member: Member, policy: Policy) -> str:
 
 
 def is_starting(member: Member, state: State) -> bool:
-    """Say whether a member has said since this Synchronize began that it is not ready yet."""
+    """Return whether a member has said since this Synchronize began that it is not ready yet."""
     last = member.last
-    return (
-        last is not None
-        and last.state == "starting"
-        and not last.held
-        and last.at >= state.synchronizing_since
-    )
+    if last is None or last.state != "starting":
+        return False
+    return not last.held and last.at >= state.synchronizing_since
 
 
 def why_not_ready(state: State, consumer: Consumer, request: Request, policy: Policy) -> str:
-    """Say why a consumer that was asked for counts as never started; "" if it does not."""
+    """Return why a consumer that was asked for counts as never started; "" if it does not."""
     member = state.members.get(consumer)
     if member is not None and member.is_waiting:
         return ""
@@ -206,13 +209,9 @@ def why_not_ready(state: State, consumer: Consumer, request: Request, policy: Po
     if waited > policy.start_deadline:
         return f"not ready after {waited:.0f} s"
     instance = (state.instances or {}).get(consumer)
-    if (
-        instance is not None
-        and instance.phase == "failed"
-        and request.created_at <= instance.created_at
-    ):
-        return f"its instance failed: {instance.trouble or 'it ended by itself'}"
-    return ""
+    if instance is None or instance.phase != "failed" or request.created_at > instance.created_at:
+        return ""
+    return f"its instance failed: {instance.trouble or 'it ended by itself'}"
 
 
 def lose(state: State, consumer: Consumer, reason: str) -> State:
@@ -248,3 +247,60 @@ def forget(state: State, policy: Policy) -> State:
     if all(at >= limit for _, at in state.ended.values()):
         return state
     return replace(state, ended={i: (n, at) for i, (n, at) in state.ended.items() if at >= limit})
+
+
+def learn(state: State, event: Event, policy: Policy) -> State:
+    """Take in what an event says, and decide nothing yet."""
+    if isinstance(event, Mail):
+        return hear(state, event.messages)
+    if isinstance(event, Measured):
+        return _measured(state, event, policy)
+    if isinstance(event, Listed):
+        known = state.partitions or {}
+        names = [TopicPartition(*pair) for pair in event.partitions]
+        return replace(state, partitions={p: known.get(p, state.at) for p in names})
+    if isinstance(event, Provisioned):
+        return listed(state, event.instances)
+    if isinstance(event, NotCreated):
+        return _not_created(state, event, policy)
+    if isinstance(event, Operated):
+        return modes.take(state, event.operation)
+    return state
+
+
+def _measured(state: State, event: Measured, policy: Policy) -> State:
+    fresh = messages.flatten(event.speeds.speeds)
+    stale = frozenset(TopicPartition(*pair) for pair in event.speeds.stale)
+    existing = state.partitions if state.partitions is not None else state.speeds
+    known = {p: s for p, s in state.speeds.items() if p in existing}
+    return replace(
+        state,
+        speeds={**known, **fresh},
+        stale=stale | (known.keys() - fresh.keys()),
+        measured_at=min(state.at, event.speeds.at),
+        unrest=calm.unrest(state, fresh, min(state.at, event.speeds.at), policy),
+    )
+
+
+def _not_created(state: State, event: NotCreated, policy: Policy) -> State:
+    instances = state.instances or {}
+    for n, trouble in event.troubles.items():
+        going = n in instances and instances[n].phase == "deleting"
+        if n in state.team and n not in state.members and not going:
+            state = fail(state, n, f"consumer {n} could not be started: {trouble}", policy)
+    return state
+
+
+def fail(state: State, consumer: Consumer, reason: str, policy: Policy) -> State:
+    """Give up on a consumer that did not become ready, and wait longer each time."""
+    if consumer in state.members:
+        state = end(state, consumer)
+    pause = min(policy.backoff, 2.0 ** min(state.failures, 20))
+    return replace(
+        state,
+        team=state.team - {consumer},
+        requests={n: r for n, r in state.requests.items() if n != consumer},
+        lost=(*state.lost, reason),
+        failures=state.failures + 1,
+        no_creation_until=state.at + pause,
+    )

@@ -1,257 +1,219 @@
-"""Lines and bars over time, as ECharts takes them. Pure."""
+"""Lines and bars over time as ECharts options, each with a sentence that sums it up. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lagless.dashboard import colours, words
+from lagless.dashboard import bins, colours, text
+from lagless.dashboard.bins import Option
 from lagless.dashboard.colours import Theme
+from lagless.dashboard.observations import Lag, Sample
 from lagless.dashboard.snapshot import Snapshot
-from lagless.dashboard.story import Lag
+from lagless.model import TopicPartition
 
-Option = dict[str, Any]
 LAYERS = 40
-"""Partitions that speeds over time are drawn for one by one; the rest is drawn as one."""
+"""Partitions that are drawn as a layer of their own; the slower ones share a layer."""
 AWAY = 60.0
-"""Seconds without a word after which a line breaks."""
+"""Seconds without a heartbeat after which a line breaks."""
 SHOWN = 30
-"""Reassignments that are drawn."""
-_NUMBER = "(value) => value == null ? '–' : Number(value).toLocaleString('en', {maximumSignificantDigits: 3})"  # noqa: E501
+"""Number of reassignments that are drawn."""
+_TIP = {
+    "trigger": "axis",
+    ":valueFormatter": "(value) => value == null ? '–' : Number(value).toLocaleString('en', {maximumSignificantDigits: 3})",  # noqa: E501
+}
 
 
-def speeds(seen: Snapshot, theme: Theme, moving: bool = True) -> Option:
-    """Draw the speeds of all partitions on one another, so that the top is their sum."""
-    largest = max((sum(moment.speeds.values()) for moment in seen.moments), default=0.0)
-    unit, factor = words.scale(max(largest, seen.capacity))
-    paint = colours.of_partitions([*seen.speeds, *seen.held])
-    by_size = sorted(seen.speeds, key=lambda partition: -seen.speeds[partition])
-    shown = sorted(by_size[:LAYERS])
-    rest = set(by_size[LAYERS:])
+def speeds(snapshot: Snapshot, theme: Theme, animate: bool = True) -> Option:
+    """Return the speeds of all partitions, stacked, so that the top is the total."""
+    largest = max((sum(moment.speeds.values()) for moment in snapshot.moments), default=0.0)
+    unit, factor = text.scale(max(largest, snapshot.capacity))
+    paint = colours.of_partitions([*snapshot.speeds, *snapshot.held])
+    by_size = sorted(snapshot.speeds, key=lambda partition: -snapshot.speeds[partition])
 
-    def layer(name: str, colour: str, points: list[list[float | None]]) -> Option:
-        return {
-            "type": "line",
-            "name": name,
-            "stack": "speed",
-            "symbol": "none",
-            "lineStyle": {"width": 0},
-            "areaStyle": {"color": colour, "opacity": 0.9},
-            "itemStyle": {"color": colour},
-            "emphasis": {"focus": "series"},
-            "data": points,
-        }
-
-    layers = [
-        layer(
-            str(partition),
-            paint[partition],
-            [
-                [_time(moment.at), _round(moment.speeds.get(partition, 0.0) / factor)]
-                for moment in seen.moments
-            ],
-        )
-        for partition in shown
-    ]
-    if rest:
-        points: list[list[float | None]] = [
-            [
-                _time(moment.at),
-                _round(sum(moment.speeds.get(partition, 0.0) for partition in rest) / factor),
-            ]
-            for moment in seen.moments
+    def layer(name: str, colour: str, members: Iterable[TopicPartition]) -> Option:
+        points = [
+            [_time(moment.at), _round(sum(moment.speeds.get(p, 0.0) for p in members) / factor)]
+            for moment in snapshot.moments
         ]
-        layers.append(layer(f"{len(rest)} others", theme.muted, points))
-    option = _lines(unit, layers, theme, moving)
+        area = {"lineStyle": {"width": 0}, "areaStyle": {"color": colour, "opacity": 0.9}}
+        return _line(name, colour, points, stack="speed", emphasis={"focus": "series"}, **area)
+
+    layers = [layer(str(p), paint[p], [p]) for p in sorted(by_size[:LAYERS])]
+    if rest := set(by_size[LAYERS:]):
+        layers.append(layer(f"{len(rest)} others", theme.muted, rest))
+    option = _lines(unit, layers, theme, animate)
     option["tooltip"]["order"] = "valueDesc"
     return option
 
 
-def consumers(seen: Snapshot, theme: Theme, moving: bool = True) -> Option:
-    """Draw how many consumers there are, and how many plain Kafka assignment would need."""
-
-    def line(name: str, colour: str, kind: str, values: list[float], step: bool = True) -> Option:
-        return {
-            "type": "line",
-            "name": name,
-            "step": "end" if step else False,
-            "symbol": "none",
-            "lineStyle": {"color": colour, "width": 2, "type": kind},
-            "itemStyle": {"color": colour},
-            "endLabel": {"show": True, "formatter": "{@[1]}", "color": colour, "fontSize": 12},
-            "data": [
-                [_time(moment.at), value]
-                for moment, value in zip(seen.moments, values, strict=True)
-            ],
-        }
-
-    kafka = theme.warn
-    option = _lines(
-        "consumers",
-        [
-            line("lagless", theme.accent, "solid", [moment.consumers for moment in seen.moments]),
-            line("plain Kafka", kafka, "dashed", [moment.plain_kafka for moment in seen.moments]),
-            line(
-                "Σs/C, the least",
-                theme.muted,
-                "dotted",
-                [_round(moment.bound) for moment in seen.moments],
-                step=False,
-            ),
-        ],
-        theme,
-        moving,
+def speeds_caption(snapshot: Snapshot) -> str:
+    """Return a sentence on the speeds."""
+    if not snapshot.moments:
+        return "No measurements yet."
+    sums = [sum(moment.speeds.values()) for moment in snapshot.moments]
+    sentence = f"Bytes written per second, stacked by partition: {text.rate(sums[-1])} now"
+    if len(sums) == 1:
+        return f"{sentence}."
+    span = text.age(snapshot.moments[-1].at - snapshot.moments[0].at)
+    return (
+        f"{sentence}, between {text.rate(min(sums))} and {text.rate(max(sums))} "
+        f"over the last {span}."
     )
-    option["series"][2]["endLabel"] = {"show": False}
-    option["series"][0]["areaStyle"] = {"color": theme.accent, "opacity": 0.12}
+
+
+def consumers(snapshot: Snapshot, theme: Theme, animate: bool = True) -> Option:
+    """Return the number of consumers, and how many plain Kafka assignment would need."""
+
+    def line(
+        name: str, colour: str, kind: str, value: Callable[[Sample], float], **more: Any
+    ) -> Option:
+        points = [[_time(moment.at), value(moment)] for moment in snapshot.moments]
+        stroke = {"color": colour, "width": 2, "type": kind}
+        label = {"show": True, "formatter": "{@[1]}", "color": colour, "fontSize": 12}
+        options = {"step": "end", "endLabel": label, "lineStyle": stroke} | more
+        return _line(name, colour, points, **options)
+
+    filled = {"color": theme.accent, "opacity": 0.12}
+    plain = {"step": False, "endLabel": {"show": False}}
+    counted = line("lagless", theme.accent, "solid", lambda at: at.consumers, areaStyle=filled)
+    series = [
+        counted,
+        line("plain Kafka", theme.warn, "dashed", lambda at: at.plain_kafka),
+        line("Σs/C, lower bound", theme.muted, "dotted", lambda at: _round(at.bound), **plain),
+    ]
+    if not snapshot.capacity:  # the others are relative to C
+        series = [counted]
+    option = _lines("", series, theme, animate)
     option["legend"] = _legend(theme)
     option["grid"] |= {"top": 44, "right": 34}
-    option["yAxis"] |= {"minInterval": 1, "name": ""}
+    option["yAxis"]["minInterval"] = 1
     return option
 
 
-def lags(seen: Snapshot, theme: Theme, moving: bool = True) -> Option:
-    """Draw how far behind each consumer is, in seconds."""
-    names = {one.consumer for one in seen.bins}
+def consumers_caption(snapshot: Snapshot) -> str:
+    """Return a sentence on the number of consumers."""
+    if not snapshot.moments:
+        return "No measurements yet."
+    now = len(snapshot.bins)
+    if not snapshot.capacity:
+        return f"{text.count(now, 'consumer')} now. What one can read is not known yet."
+    more = f" ({snapshot.plain_kafka - now} more)" if snapshot.plain_kafka > now else ""
+    return (
+        f"{text.count(now, 'consumer')} now. Assigning partitions by count, as Kafka does, would "
+        f"need {snapshot.plain_kafka}{more} to keep every consumer within C."
+    )
+
+
+def lags(snapshot: Snapshot, theme: Theme, animate: bool = True) -> Option:
+    """Return the lag of each consumer, in seconds."""
     lines = [
-        {
-            "type": "line",
-            "name": f"consumer {consumer}",
-            "symbol": "none",
-            "lineStyle": {"color": colour, "width": 1.5},
-            "itemStyle": {"color": colour},
-            "endLabel": {
-                "show": consumer in names,
-                "formatter": str(consumer),
-                "color": theme.text,
-                "fontSize": 11,
-            },
-            "labelLayout": {"moveOverlap": "shiftY"},
-            "data": _unbroken(points),
-        }
-        for consumer, points in seen.lags.items()
-        for colour in [theme.lines[(consumer - 1) % len(theme.lines)]]
+        _line(f"consumer {n}", colour, _broken(lags), lineStyle={"color": colour, "width": 1.5})
+        for n, lags in snapshot.lags.items()
+        for colour in [theme.lines[(n - 1) % len(theme.lines)]]
     ]
-    option = _lines("s", lines, theme, moving)
-    option["grid"]["right"] = 34
+    option = _lines("seconds", lines, theme, animate)
+    names = {"type": "scroll", "data": [f"consumer {bin_.consumer}" for bin_ in snapshot.bins]}
+    arrows = {"pageIconColor": theme.accent, "pageIconInactiveColor": theme.line}
+    option["legend"] = _legend(theme, 10, 10) | names | arrows
+    option["legend"]["pageTextStyle"] = {"color": theme.muted}
+    option["grid"]["top"] = 60
     option["yAxis"]["min"] = 0
     return option
 
 
-def reassignments(seen: Snapshot, theme: Theme, moving: bool = True) -> Option:
-    """Draw the Rscore and the migrations of each reassignment, one over the other."""
-    shown = seen.reassignments[-SHOWN:]
-    names = [str(one.generation) for one in shown]
-    panes = (
-        ("Rscore", [round(one.rscore, 4) for one in shown], theme.accent, "11%"),
-        ("migrations", [one.migrations for one in shown], theme.good, "60%"),
+def lags_caption(snapshot: Snapshot) -> str:
+    """Return a sentence on the lags."""
+    if not snapshot.bins:
+        return "No consumers yet."
+    known = [
+        (bin_.lag_seconds, bin_.consumer) for bin_ in snapshot.bins if bin_.lag_seconds is not None
+    ]
+    if not known:
+        return "How old the oldest unread record of these consumers is, is not known."
+    seconds, worst = max(known)
+    return (
+        f"Age of the oldest unread record of each consumer: at most "
+        f"{text.duration(seconds)}, on consumer {worst}."
     )
-    return {
-        "animation": moving,
-        "textStyle": {"fontFamily": "Roboto, system-ui, sans-serif"},
-        "grid": [{"left": 44, "right": 12, "top": top, "height": "28%"} for _, _, _, top in panes],
-        "tooltip": _tooltip(theme),
-        "axisPointer": {"link": [{"xAxisIndex": "all"}]},
-        "xAxis": [
-            {
-                "type": "category",
-                "gridIndex": place,
-                "data": names,
-                "axisTick": {"show": False},
-                "axisLine": {"lineStyle": {"color": theme.muted}},
-                "axisLabel": {"show": place == 1, "color": theme.muted, "fontSize": 11},
-            }
-            for place in (0, 1)
-        ],
-        "yAxis": [
-            {
-                "type": "value",
-                "gridIndex": place,
-                "name": name,
-                "splitNumber": 3,
-                "minInterval": place,
-                "nameGap": 8,
-                "nameTextStyle": {"color": theme.muted, "align": "left", "padding": [0, 0, 0, -30]},
-                "axisLabel": {"color": theme.muted, "fontSize": 11},
-                "splitLine": {"lineStyle": {"color": theme.line}},
-            }
-            for place, (name, _, _, _) in enumerate(panes)
-        ],
-        "series": [
-            {
-                "type": "bar",
-                "name": name,
-                "xAxisIndex": place,
-                "yAxisIndex": place,
-                "barMaxWidth": 18,
-                "itemStyle": {"color": colour, "borderRadius": [2, 2, 0, 0]},
-                "data": values,
-            }
-            for place, (name, values, colour, _) in enumerate(panes)
-        ],
-    }
 
 
-def _lines(unit: str, series: list[Option], theme: Theme, moving: bool) -> Option:
-    return {
-        "animation": moving,
-        "animationDurationUpdate": 300 if moving else 0,
-        "textStyle": {"fontFamily": "Roboto, system-ui, sans-serif"},
+def reassignments(snapshot: Snapshot, theme: Theme, animate: bool = True) -> Option:
+    """Return the Rscore and the migrations of each reassignment, one chart above the other."""
+    shown = snapshot.reassignments[-SHOWN:]
+    panes = (
+        ("Rscore", [round(move.rscore or 0.0, 4) for move in shown], theme.accent, "11%"),
+        ("migrations", [move.migrations for move in shown], theme.good, "60%"),
+    )
+    option: Option = {key: [] for key in ("grid", "xAxis", "yAxis", "series")}
+    option |= bins.frame(theme, animate, _TIP)
+    option["axisPointer"] = {"link": [{"xAxisIndex": "all"}]}
+    for pane, (name, values, colour, top) in enumerate(panes):
+        option["grid"].append({"left": 44, "right": 12, "top": top, "height": "28%"})
+        names = bins.categories([str(move.generation) for move in shown], theme)
+        names["axisLabel"] = {"show": pane == 1, "color": theme.muted, "fontSize": 11}
+        option["xAxis"].append(names | {"gridIndex": pane})
+        scale = bins.scale(name, theme)
+        scale["nameTextStyle"]["padding"] = [0, 0, 0, -30]
+        option["yAxis"].append(
+            scale | {"gridIndex": pane, "splitNumber": 3, "minInterval": pane, "nameGap": 14}
+        )
+        bar = {"type": "bar", "xAxisIndex": pane, "yAxisIndex": pane, "barMaxWidth": 18}
+        style = {"color": colour, "borderRadius": [2, 2, 0, 0]}
+        option["series"].append(bar | {"name": name, "itemStyle": style, "data": values})
+    return option
+
+
+def reassignments_caption(snapshot: Snapshot) -> str:
+    """Return a sentence on the cost of reassignments."""
+    if not snapshot.reassignments:
+        return "No reassignments yet."
+    last = snapshot.reassignments[-1]
+    cost = "" if last.rscore is None else f" (Rscore {last.rscore:.2f}: the speed moved, over C)"
+    return (
+        f"{text.count(len(snapshot.reassignments), 'reassignment')}. The last one moved "
+        f"{text.count(last.migrations, 'partition')}{cost}."
+    )
+
+
+def _lines(unit: str, series: list[Option], theme: Theme, animate: bool) -> Option:
+    return bins.frame(theme, animate, _TIP) | {
+        "animationDurationUpdate": 300 if animate else 0,
         "grid": {"left": 8, "right": 14, "top": 34, "bottom": 6, "containLabel": True},
-        "tooltip": _tooltip(theme),
         "xAxis": {
             "type": "time",
             "axisLine": {"lineStyle": {"color": theme.muted}},
             "axisLabel": {"color": theme.muted, "fontSize": 11, "hideOverlap": True},
             "splitLine": {"show": False},
         },
-        "yAxis": {
-            "type": "value",
-            "name": unit,
-            "nameTextStyle": {"color": theme.muted, "align": "right"},
-            "axisLabel": {"color": theme.muted, "fontSize": 11},
-            "splitLine": {"lineStyle": {"color": theme.line}},
-            "splitNumber": 4,
-        },
+        "yAxis": bins.scale(unit, theme) | {"splitNumber": 4},
         "series": series,
     }
 
 
-def _tooltip(theme: Theme) -> Option:
-    return {
-        "trigger": "axis",
-        "confine": True,
-        "backgroundColor": theme.surface,
-        "borderColor": theme.line,
-        "textStyle": {"color": theme.text, "fontSize": 12},
-        ":valueFormatter": _NUMBER,
-    }
+def _line(name: str, colour: str, points: Sequence[Sequence[float | None]], **more: Any) -> Option:
+    line = {"type": "line", "name": name, "symbol": "none", "data": points}
+    return line | {"itemStyle": {"color": colour}} | more
 
 
-def _legend(theme: Theme) -> Option:
-    return {
-        "top": 0,
-        "left": 0,
-        "icon": "roundRect",
-        "itemWidth": 14,
-        "itemHeight": 3,
-        "textStyle": {"color": theme.text, "fontSize": 12},
-    }
+def _legend(theme: Theme, width: int = 14, height: int = 3) -> Option:
+    marks = {"icon": "roundRect", "itemWidth": width, "itemHeight": height}
+    return marks | {"top": 0, "left": 0, "textStyle": {"color": theme.text, "fontSize": 12}}
 
 
-def _unbroken(lags: Sequence[Lag]) -> list[list[float | None]]:
-    """Give the points of a line that breaks where its consumer was away."""
+def _broken(lags: Sequence[Lag]) -> list[list[float | None]]:
+    """Return the points of a line that breaks where its consumer was away."""
     points: list[list[float | None]] = []
-    for place, lag in enumerate(lags):
-        if place and lag.at - lags[place - 1].at > AWAY:
+    for index, lag in enumerate(lags):
+        if index and lag.at - lags[index - 1].at > AWAY:
             points.append([_time(lag.at) - 1, None])
         points.append([_time(lag.at), _round(lag.seconds)])
     return points
 
 
 def _time(at: float) -> int:
-    """Give milliseconds, as ECharts counts time."""
+    """Return milliseconds, the unit of time in ECharts."""
     return round(at * 1000)
 
 
 def _round(value: float) -> float:
-    """Leave out digits that nobody sees, since every digit travels."""
+    """Return four significant digits: more cannot be seen, and every digit is sent."""
     return float(f"{value:.4g}")

@@ -1,28 +1,26 @@
-"""The page, as one person sees it: built once, then kept up to date from snapshots."""
+"""The page as one visitor sees it: built once, then kept up to date from snapshots."""
 
 from collections.abc import Callable
 
 from nicegui import events, ui
 
-from lagless.dashboard import bins, captions, charts, colours, tables, words
-from lagless.dashboard.desk import Desk
-from lagless.dashboard.panels import Figure, Markup, Pill, Text, Tile, panel
-from lagless.dashboard.panels import words as text
-from lagless.dashboard.questions import Questions
+from lagless.dashboard import bins, charts, colours, markup, target_costs, text
+from lagless.dashboard.panels import Figure, WhatIf, element, html, panel, pill, sentence, tile
 from lagless.dashboard.snapshot import Snapshot
+from lagless.dashboard.view import Feed
 
-_EYES = """
+_PREFERENCES = """
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const tell = () => emitEvent("eyes", {
+  const send = () => emitEvent("preferences", {
     dark: dark.matches, still: still.matches,
     chosen: localStorage.getItem("lagless-theme") || "auto",
     offset: -60 * new Date().getTimezoneOffset()
   });
-  dark.addEventListener("change", tell);
-  still.addEventListener("change", tell);
-  tell();
+  dark.addEventListener("change", send);
+  still.addEventListener("change", send);
+  send();
 })();
 """
 _CHOICES = {"auto": None, "light": False, "dark": True}
@@ -30,29 +28,28 @@ _ICONS = {"auto": "brightness_auto", "light": "light_mode", "dark": "dark_mode"}
 
 
 class Page:
-    """One person's page."""
+    """The page of one visitor."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._system_dark = False
         self._dark = False
-        self._moving = True
+        self._animate = True
         self._choice = "auto"
         self._offset = 0.0
-        self._ready = False
         self._build()
-        ui.on("eyes", self._eyes)
-        ui.run_javascript(_EYES)
+        ui.on("preferences", self._prefer)
+        ui.run_javascript(_PREFERENCES)
         ui.timer(1.0, self.show)
         self.show()
 
-    def _eyes(self, event: events.GenericEventArguments) -> None:
-        """Learn how this person sees: light or dark, with or without motion, and where."""
+    def _prefer(self, event: events.GenericEventArguments) -> None:
+        """Take the visitor's preferences: light or dark, with or without motion, time zone."""
         chosen = str(event.args.get("chosen"))
         self._choice = chosen if chosen in _CHOICES else "auto"
         self._system_dark = bool(event.args.get("dark"))
-        self._moving = not event.args.get("still")
+        self._animate = not event.args.get("still")
         self._offset = float(event.args.get("offset") or 0)
-        self._ready = True
         self._paint()
 
     def _paint(self) -> None:
@@ -70,133 +67,91 @@ class Page:
 
     def _build(self) -> None:
         self._mode = ui.dark_mode(None)
-        self._system_dark = False
         with ui.element("header").classes("top"):
             with ui.element("div").classes("brand"):
-                text("h1", "lagless")
-                text("span", self._desk.settings.group).classes("who")
+                element("h1", "lagless")
+                element("span", self._feed.settings.group).classes("who")
             with ui.element("div").classes("pills").props('role=group aria-label="Connections"'):
-                self._kafka = Pill("Kafka")
-                self._monitor = Pill("Monitor")
-                self._controller = Pill("Controller")
+                self._updates = [
+                    pill("Kafka", text.kafka),
+                    pill("Monitor", text.monitor),
+                    pill("Controller", text.controller),
+                ]
             self._button = ui.button(on_click=self._next_theme, color=None).props(
                 'flat round dense icon=brightness_auto aria-label="Theme: auto"'
             )
         with ui.element("div").classes("content") as main:
-            self._notices = Markup(classes="notices", props="role=status aria-live=polite")
-            self._tiles()
+            self._updates += [html(markup.notices, "notices", "role=status aria-live=polite")]
+            with ui.element("dl").classes("tiles"):
+                self._updates += [
+                    tile("Consumers", text.consumers),
+                    tile("Plain Kafka would need", text.plain_kafka),
+                    tile("Write speed", text.write_speed),
+                    tile("Largest lag", text.lag),
+                    tile("Last reassignment", text.last_reassignment),
+                ]
             with ui.element("div").classes("board"):
-                self._group()
-                self._state()
-                self._lines()
-                self._log_and_questions()
+                self._board()
         with ui.element("footer").classes("foot"):
-            text("p", "This page only reads: it cannot change the group.")
+            element("p", "This page is read-only: it cannot change the group.")
+            ui.link("Groups of this cluster", f"{self._feed.settings.dashboard.path}/groups")
         ui.skip_link("Skip to the group", target=main)
 
-    def _tiles(self) -> None:
-        with ui.element("dl").classes("tiles"):
-            self._count = Tile("Consumers")
-            self._plain = Tile("Plain Kafka would need")
-            self._speed = Tile("Written")
-            self._lag = Tile("Largest lag")
-            self._last = Tile("Last reassignment")
-
-    def _group(self) -> None:
-        with panel("Consumers and their partitions", "group", "height is speed"):
-            self._legend = Markup(classes="legend")
-            self._nothing = Text("p", "nothing")
-            self._bins = Figure("bins", 380, width=64)
-
-    def _state(self) -> None:
+    def _board(self) -> None:
+        with panel("Consumers and their partitions", "group", "block height: write speed"):
+            self._updates += [html(markup.legend, "legend"), sentence(text.nothing, "nothing")]
+            self._bins = Figure("bins", bins.option, bins.caption, markup.partitions, height=380)
         with ui.element("div").classes("side"):
             with panel("Controller", "controller"):
-                self._machine = Markup()
-                self._why = Text("p", "caption")
+                self._updates += [html(_machine), sentence(text.cause, "caption")]
             with panel("Response times", "timings"):
-                self._timings = Markup()
-
-    def _lines(self) -> None:
-        with panel("Speeds", "speeds"):
-            self._speeds = Figure("speeds", 240)
+                self._updates.append(html(lambda snapshot: markup.timings(snapshot.timings)))
+        with panel("Write speed over time", "speeds"):
+            table = self._timed(markup.speeds)
+            speeds = Figure("speeds", charts.speeds, charts.speeds_caption, table)
         with panel("Consumers over time", "counts"):
-            self._counts = Figure("counts", 240)
-        with panel("Lag", "lag"):
-            self._lags = Figure("lag", 240)
+            table = self._timed(markup.counts)
+            counts = Figure("counts", charts.consumers, charts.consumers_caption, table)
+        with panel("Lag over time", "lag"):
+            lags = Figure("lag", charts.lags, charts.lags_caption, markup.consumers)
         with panel("Reassignments", "moves"):
-            self._moves = Figure("moves", 240)
-        with panel("Each consumer", "each"):
-            self._each = Markup(
-                classes="scroll", props='tabindex=0 role=region aria-label="Each consumer"'
-            )
-
-    def _log_and_questions(self) -> None:
+            table = self._timed(markup.reassignments)
+            moves = Figure("moves", charts.reassignments, charts.reassignments_caption, table)
+        self._figures = (self._bins, speeds, counts, lags, moves)
+        with panel("Consumers in detail", "each"):
+            props = 'tabindex=0 role=region aria-label="Consumers in detail"'
+            self._updates.append(html(markup.consumers, "scroll", props))
         with panel("Events", "log", "what the controller did, and why"):
-            self._log = Markup(
-                classes="scroll tall", props='tabindex=0 role=log aria-label="Events"'
-            )
-        with panel("What if", "whatif", "tried on the speeds of now; nothing is changed"):
-            self._questions = Questions(self._desk)
+            props = 'tabindex=0 role=log aria-label="Events"'
+            self._updates.append(html(self._timed(markup.log), "scroll tall", props))
+        with panel("What if", "whatif", "computed from the current speeds; changes nothing"):
+            self._updates.append(WhatIf(self._feed).show)
+        hint = "recent traffic replayed under each; changes nothing"
+        with panel("Delay against consumers", "targets", hint):
+            draw, told, rows = target_costs.option, target_costs.caption, target_costs.table
+            self._costs = Figure("targets", draw, told, rows, opened=True)
+
+    def _timed(self, table: Callable[[Snapshot, float], str]) -> Callable[[Snapshot], str]:
+        """Return a table whose times are in the visitor's zone."""
+        return lambda snapshot: table(snapshot, self._offset)
 
     def show(self) -> None:
-        """Show the newest snapshot; only what differs is sent."""
-        seen = self._desk.snapshot
+        """Show the newest snapshot."""
+        self._feed.visit()
+        snapshot = self._feed.snapshot
         theme = colours.DARK if self._dark else colours.LIGHT
-        self._show_head(seen)
-        columns = len(seen.bins) + bool(seen.unassigned)
-        figures: tuple[tuple[Figure, bins.Option, str, Callable[[], str]], ...] = (
-            (
-                self._bins,
-                bins.option(seen, theme, self._moving),
-                captions.bins(seen),
-                lambda: tables.partitions(seen),
-            ),
-            (
-                self._speeds,
-                charts.speeds(seen, theme, self._moving),
-                captions.speeds(seen),
-                lambda: tables.speeds(seen, self._offset),
-            ),
-            (
-                self._counts,
-                charts.consumers(seen, theme, self._moving),
-                captions.consumers(seen),
-                lambda: tables.counts(seen, self._offset),
-            ),
-            (
-                self._lags,
-                charts.lags(seen, theme, self._moving),
-                captions.lags(seen),
-                lambda: tables.consumers(seen),
-            ),
-            (
-                self._moves,
-                charts.reassignments(seen, theme, self._moving),
-                captions.reassignments(seen),
-                lambda: tables.reassignments(seen, self._offset),
-            ),
-        )
-        there = {self._bins: columns, self._moves: len(seen.reassignments)}
-        for figure, option, caption, table in figures:
-            empty = not there.get(figure, len(seen.moments))
-            figure.show(option, caption, table, columns, empty)
-        self._legend.show(tables.legend(seen))
-        self._each.show(tables.consumers(seen))
-        self._timings.show(tables.timings(seen.timings))
-        since = words.age(seen.phase_age) if seen.phase_age is not None else ""
-        self._machine.show(tables.machine(seen.phase, f"for {since}" if since else ""))
-        self._why.show(captions.phase(seen))
-        self._log.show(tables.log(seen, self._offset))
-        self._questions.follow(seen)
+        for update in self._updates:
+            update(snapshot)
+        columns = len(snapshot.bins) + bool(snapshot.unassigned)
+        line = len(snapshot.moments) > 1
+        visible = (columns > 0, line, line, line, bool(snapshot.reassignments))
+        for figure, shown in zip(self._figures, visible, strict=True):
+            figure.show(snapshot, theme, self._animate, shown)
+        self._costs.show(snapshot, theme, self._animate, bool(snapshot.costs.rows))
+        # A screen that is too narrow for the bins scrolls them.
+        self._bins.chart.style(f"min-width:{columns * 64 + 90}px")
 
-    def _show_head(self, seen: Snapshot) -> None:
-        self._kafka.show(*captions.link(seen))
-        self._monitor.show(*captions.monitor(seen))
-        self._controller.show(*captions.controller(seen))
-        self._notices.show(tables.notices(seen))
-        self._count.show(*captions.count(seen))
-        self._plain.show(*captions.plain(seen))
-        self._speed.show(*captions.written(seen))
-        self._lag.show(*captions.lag(seen))
-        self._last.show(*captions.last(seen))
-        self._nothing.show(captions.nothing(seen))
+
+def _machine(snapshot: Snapshot) -> str:
+    age = snapshot.phase_age
+    return markup.machine(snapshot.phase, "" if age is None else f"for {text.age(age)}")

@@ -1,4 +1,4 @@
-"""What another algorithm, slack or capacity would give now, and what plain Kafka would need."""
+"""What another algorithm, slack or capacity would do now, and what plain Kafka would need. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -10,16 +10,15 @@ from lagless import packing
 from lagless.errors import LaglessError
 from lagless.model import Assignment, Consumer, Speeds, TopicPartition
 
-SLOW = frozenset({"exact"})
-"""Algorithms that are no answer to a question asked on a page."""
+SLOW = "exact"
+"""The algorithm that takes too long to answer on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a packing would look like, or why there is none."""
+    """What a packing would look like, or why it failed."""
 
     algorithm: str
-    capacity: float
     assignment: Mapping[TopicPartition, Consumer]
     consumers: int = 0
     migrations: int = 0
@@ -29,41 +28,32 @@ class Answer:
 
 
 def algorithms() -> list[str]:
-    """Name the algorithms that can be asked for."""
-    return [
-        name for name in packing.algorithms() if name not in SLOW and not name.startswith("kd_")
-    ]
+    """Return the algorithms to choose from."""
+    return [name for name in packing.algorithms() if name != SLOW and not name.startswith("kd_")]
 
 
 def takes_slack(algorithm: str) -> bool:
-    """Say whether slack means anything to the algorithm."""
+    """Return whether the algorithm has a slack."""
     return "slack" in packing.algorithm(algorithm)[0].parameters
 
 
 def ask(speeds: Speeds, capacity: float, held: Assignment, algorithm: str, slack: float) -> Answer:
-    """Pack what is written now, starting from what is held now; change nothing."""
+    """Pack the current speeds, starting from the current assignment."""
     previous = {partition: held[partition] for partition in speeds if partition in held}
     try:
         parameters = {"slack": slack} if takes_slack(algorithm) else {}
-        found = packing.packing(speeds, capacity, previous, algorithm, **parameters)
+        result = packing.packing(speeds, capacity, previous, algorithm, **parameters)
     except LaglessError as error:
-        return Answer(algorithm, capacity, {}, trouble=str(error))
-    return Answer(
-        algorithm,
-        capacity,
-        found.assignment,
-        found.consumers,
-        found.migrations,
-        found.rscore,
-        found.oversize,
-    )
+        return Answer(algorithm, {}, trouble=str(error))
+    cost = (result.migrations, result.rscore, result.oversize)
+    return Answer(algorithm, result.assignment, result.consumers, *cost)
 
 
 def plain_kafka(speeds: Speeds, capacity: float) -> int:
-    """Count the consumers that an assignment by number of partitions would need.
+    """Return the number of consumers that an assignment by count of partitions would need.
 
-    That is the smallest n for which dealing the partitions out in turn (kd_n) gives nobody more
-    than the capacity. A partition faster than the capacity is as good as it gets when it is alone.
+    That is the smallest n for which assigning the partitions in turn (kd_n) keeps every consumer
+    within the capacity. A partition faster than the capacity counts as fine once it is alone.
     """
     rates = np.fromiter(speeds.values(), float, len(speeds))
     if not len(rates):

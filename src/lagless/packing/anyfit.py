@@ -1,118 +1,98 @@
-"""Next, First, Best and Worst Fit, each on the list as it comes and on the list sorted.
+"""Next, First, Best and Worst Fit, on the list as it comes and by decreasing speed; the baselines.
 
-Paper, sections "Approximation Algorithms" and "Approximation Algorithms Adaptation": a partition
-that fits no open consumer reopens its previous one if that is unused, else the lowest unused.
+Paper, sections "Approximation Algorithms" and "Approximation Algorithms Adaptation". The baselines
+are from "Comparison with Kafka's Assignment Strategy" and "Consumer Group Autoscaling". `plain`
+defines what these functions have to answer.
 """
 
-from typing import TypeAlias, TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from lagless.packing import group, pages
-from lagless.packing.compiled import kernel, shorthand
-from lagless.packing.order import ranked
-
-Speeds: TypeAlias = NDArray[np.float64]
-Consumers: TypeAlias = NDArray[np.int64]
-Values = TypeVar("Values", NDArray[np.int64], NDArray[np.int32])
+from lagless.errors import WrongInput
+from lagless.packing import kernels
+from lagless.packing.inputs import Consumers, Speeds
+from lagless.packing.kernels import kernel, packer, shorthand
 
 
 @kernel
 def fit(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
-    """Place the partitions as they come by a rule, in O(n log n)."""
-    before, high = group.slots(previous)
-    return group.numbers(placed(speeds, capacity, before, len(high), rule), high)
+    """Place the partitions in the list's order by a rule, in O(n log n)."""
+    before, high = kernels.slots(previous)
+    return kernels.numbers(placed(speeds, capacity, before, len(high), rule), high)
 
 
 @kernel
 def fit_decreasing(speeds: Speeds, capacity: float, previous: Consumers, rule: int) -> Consumers:
     """Place the partitions by decreasing speed by a rule, in O(n log n)."""
-    order, rates = ranked(speeds)
-    before, high = group.slots(previous)
-    found = placed(rates, capacity, gathered(before, order), len(high), rule)
-    return group.numbers(scattered(found, order), high)
+    order, rates = kernels.ranked(speeds)
+    before, high = kernels.slots(previous)
+    slots = placed(rates, capacity, kernels.gathered(before, order), len(high), rule)
+    return kernels.numbers(kernels.scattered(slots, order), high)
 
 
 @kernel
 def placed(
-    speeds: Speeds, capacity: float, before: group.Slots, high: int, rule: int
-) -> group.Slots:
-    """Return the slots in which a rule puts the partitions; `high` follow those of low numbers."""
+    speeds: Speeds, capacity: float, before: kernels.Slots, high: int, rule: int
+) -> kernels.Slots:
+    """Return the slots in which a rule places the partitions; `high` counts the high numbers."""
     count = len(speeds) + high
-    held, links, counts = group.empty(rule, count)
+    held, links, counts = kernels.empty(rule, count)
     used, lowest = np.zeros(count, np.bool_), np.zeros(1, np.int64)
-    found = pages.large(np.empty(len(speeds), np.int32))
+    result = kernels.large(np.empty(len(speeds), np.int32))
     for j in range(len(speeds)):
-        slot = group.join(rule, held, links, counts, capacity, speeds[j])
+        slot = kernels.join(rule, held, links, counts, capacity, speeds[j])
         if slot < 0:
-            slot = group.unused(used, lowest, before[j])
-            group.create(rule, held, links, counts, capacity, slot, speeds[j])
-        found[j] = slot
-    return found
+            previous = -1 if rule == kernels.LOWEST and j == 0 else before[j]
+            slot = kernels.unused(used, lowest, previous)
+            kernels.create(rule, held, links, counts, capacity, slot, speeds[j])
+        result[j] = slot
+    return result
 
 
-@kernel
-def gathered(values: group.Slots, order: NDArray[np.int32]) -> group.Slots:
-    """Return in another order what is given in the list's."""
-    found = pages.large(np.empty_like(values))
-    for i in range(len(order)):
-        found[i] = values[order[i]]
-    return found
-
-
-@kernel
-def scattered(values: Values, order: NDArray[np.int32]) -> Values:
-    """Return in the list's order what is given in another."""
-    found = pages.large(np.empty_like(values))
-    for i in range(len(order)):
-        found[order[i]] = values[i]
-    return found
+# Next Fit: only the consumer created last is open.
+nf = packer(fit, kernels.NEXT)
+nfd = packer(fit_decreasing, kernels.NEXT)
+nf_lowest = packer(fit, kernels.LOWEST)
+nfd_lowest = packer(fit_decreasing, kernels.LOWEST)
+ff = packer(fit, kernels.FIRST)
+ffd = packer(fit_decreasing, kernels.FIRST)
+bf = packer(fit, kernels.BEST)
+bfd = packer(fit_decreasing, kernels.BEST)
+wf = packer(fit, kernels.WORST)
+wfd = packer(fit_decreasing, kernels.WORST)
 
 
 @shorthand
-def nf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Next Fit: only the consumer created last is open."""
-    return fit(speeds, capacity, previous, group.NEXT)
+def ezzeddine(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
+    """Pack by First Fit Decreasing as if there were no previous consumers (Ezzeddine et al.)."""
+    return ffd(speeds, capacity, np.zeros_like(previous))
 
 
-@shorthand
-def nfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Next Fit Decreasing."""
-    return fit_decreasing(speeds, capacity, previous, group.NEXT)
+def kd(speeds: Speeds, capacity: float, previous: Consumers, *, n: int) -> Consumers:
+    """Deal the list out to n consumers as Kafka does, whatever the speeds: i to i mod n + 1."""
+    if n < 1:
+        raise WrongInput(f"kd_<n> needs at least one consumer, not {n}")
+    return np.arange(len(speeds), dtype=np.int64) % n + 1
 
 
-@shorthand
-def ff(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by First Fit."""
-    return fit(speeds, capacity, previous, group.FIRST)
+def next_fit(
+    speeds: Speeds, capacity: float, previous: Consumers, *, first: str = "previous"
+) -> Consumers:
+    """Pack by Next Fit.
+
+    `first` is the consumer that is opened first: "previous" is h(j, k), as in the paper's text;
+    "lowest" is consumer 1, as in the program that the paper's published numbers come from.
+    """
+    return {"previous": nf, "lowest": nf_lowest}[_checked(first)](speeds, capacity, previous)
 
 
-@shorthand
-def ffd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by First Fit Decreasing."""
-    return fit_decreasing(speeds, capacity, previous, group.FIRST)
+def next_fit_decreasing(
+    speeds: Speeds, capacity: float, previous: Consumers, *, first: str = "previous"
+) -> Consumers:
+    """Pack by Next Fit Decreasing; `first` as in `next_fit`."""
+    return {"previous": nfd, "lowest": nfd_lowest}[_checked(first)](speeds, capacity, previous)
 
 
-@shorthand
-def bf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Best Fit."""
-    return fit(speeds, capacity, previous, group.BEST)
-
-
-@shorthand
-def bfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Best Fit Decreasing."""
-    return fit_decreasing(speeds, capacity, previous, group.BEST)
-
-
-@shorthand
-def wf(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Worst Fit."""
-    return fit(speeds, capacity, previous, group.WORST)
-
-
-@shorthand
-def wfd(speeds: Speeds, capacity: float, previous: Consumers) -> Consumers:
-    """Pack by Worst Fit Decreasing."""
-    return fit_decreasing(speeds, capacity, previous, group.WORST)
+def _checked(first: str) -> str:
+    if first not in ("previous", "lowest"):
+        raise WrongInput(f"Next Fit's parameter 'first' is previous or lowest, not {first!r}")
+    return first

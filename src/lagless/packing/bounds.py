@@ -1,16 +1,16 @@
 """A bound for hundreds of partitions, where `exact` proves nothing: what any packing has to move.
 
-A packing is a choice of filled consumers: each a set of partitions that fits, put into a previous
-consumer, from which what it had stays, or into a new one. With fractions of filled consumers
-allowed, the most speed that can stay is a linear program with a column for each filling:
+A packing chooses fillings: sets of partitions that fit into one consumer, each put into a previous
+consumer, where the partitions that it had stay, or into a new one. If fractions of fillings are
+allowed, the most speed that can stay is a linear program with one column per filling:
 
-1. The program starts with the columns of a packing that is known, and gives each partition a worth.
-2. For each consumer the filling of most worth is found (a knapsack), and becomes a column.
-3. By duality any worths give a bound: the worth of the best fillings, less that of all partitions.
-   It holds in every round, and comes near the program's value when no column is missing.
+1. The program starts with the columns of a known packing. Its dual gives each partition a worth.
+2. For each consumer the filling of most worth, a knapsack problem, becomes a new column.
+3. By duality any worths give a bound: the worth of the best fillings minus that of all partitions.
+   It holds in every round, and approaches the program's value when no column is missing.
 
-Speeds are rounded down to whole units of the capacity, so every packing is one of the program.
-Gilmore and Gomory (1961) solved cutting stock in this way. Needs the extra `exact`.
+Speeds are rounded down to whole units of the capacity, so every packing is a solution. Gilmore
+and Gomory (1961) solved cutting stock this way. Needs the extra `exact`.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.linear_solver import pywraplp
 
-from lagless.packing.compiled import kernel
+from lagless.packing.inputs import Consumers, Speeds
+from lagless.packing.kernels import kernel
 
-Speeds: TypeAlias = NDArray[np.float64]
-Consumers: TypeAlias = NDArray[np.int64]
 Sizes: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 UNITS = 1000
-"""Into how many units the capacity is cut."""
+"""The units that the capacity is divided into."""
 NEAR = 1e-3
-"""How near the program's value, relative to it, the bound has to come."""
+"""The gap between bound and program, relative to the speed that moves, at which to stop."""
 ROUNDS = 200
 CALM = 0.7
-"""How much of the best worths so far is mixed into new ones, which otherwise swing widely."""
+"""The share of the best worths so far in new ones, which otherwise swing widely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of speeds, in units of the capacity; what stays counts for who stays at home."""
+    """One change of speeds; `stays` is what counts for a partition that stays with its consumer."""
 
     stays: Speeds
     sizes: Sizes
@@ -50,16 +49,16 @@ class Step:
 def least_moved(
     speeds: Speeds, capacity: float, previous: Consumers, current: Consumers, consumers: int
 ) -> float:
-    """Give a speed that every packing into so many consumers moves at least.
+    """Return a speed that every packing into at most `consumers` moves at least.
 
     `current` is any such packing, to start from.
     """
     names = np.unique(previous[previous > 0])
     rates = speeds / capacity
-    # What misses a whole unit by rounding alone is one: the sum stays below the next.
+    # A rate that misses a whole unit only by rounding counts as that unit.
     sizes = np.floor(np.minimum(rates * UNITS + 1e-9, UNITS))
     step = Step(
-        # What is next to nothing may move unseen: the solver cannot tell it from rounding.
+        # Tiny rates are ignored: the solver cannot tell them from rounding.
         stays=np.where((previous > 0) & (rates > 1e-9), rates, 0.0),
         sizes=sizes.astype(np.int64),
         home=np.where(previous > 0, np.searchsorted(names, previous) + 1, 0),
@@ -89,7 +88,7 @@ def least_moved(
 
 
 def at_most(values: Speeds, worths: float, consumers: int) -> float:
-    """Give what the worths prove about the speed that stays.
+    """Return the bound on the speed that stays which these worths prove.
 
     Each consumer costs a rent, at least as high as a new one's best filling is worth; the bound is
     piecewise linear in it, and least at the value of some filling.
@@ -102,7 +101,7 @@ def at_most(values: Speeds, worths: float, consumers: int) -> float:
 
 
 class Program:
-    """The linear program over the fillings seen so far."""
+    """The linear program over the fillings so far."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -116,7 +115,7 @@ class Program:
         self.seen: set[tuple[int, bytes]] = set()
 
     def add(self, home: int, inside: Flags) -> bool:
-        """Add a filling of a previous consumer, or of a new one (0); False if it is known."""
+        """Add a filling of a previous consumer, or of a new one (0); return whether it is new."""
         key = (home, inside.tobytes())
         if key in self.seen:
             return False
@@ -132,7 +131,7 @@ class Program:
         return True
 
     def solve(self) -> tuple[float, Speeds]:
-        """Return the most that stays with the fillings seen so far, and the partitions' worths."""
+        """Return the most speed that stays with the fillings so far, and the partitions' worths."""
         if self.solver.Solve() != pywraplp.Solver.OPTIMAL:
             raise RuntimeError("the solver did not solve a program that has a solution")
         worths = np.array([-row.dual_value() for row in self.placed])

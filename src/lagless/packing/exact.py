@@ -1,19 +1,19 @@
-"""Exact: the fewest consumers, and among such packings the least moved speed, by OR-Tools CP-SAT.
+"""Exact: the fewest consumers, and of those packings the least moved speed, by OR-Tools CP-SAT.
 
 1. The number of consumers lies between Martello and Toth's bound L2 and what Best Fit Decreasing
    needs. Where they differ, the solver is asked.
-2. With that number, or with one given, the solver finds the packing that moves the least speed,
-   and of those the one that moves the fewest partitions. It starts from what `sticky` finds.
-3. Speeds are whole 2⁻⁴⁰ths of the capacity, rounded down: every packing in floats is one of the
-   model, so the bounds hold. Should an answer overfill a consumer in floats, it is sought again
-   with speeds rounded up.
+2. With that number, or with one that the caller sets, the solver finds the packing that moves the
+   least speed, and of those the one that moves the fewest partitions. It starts from sticky's.
+3. Speeds are rounded down to multiples of 2⁻⁴⁰ of the capacity. Every packing in floats is then a
+   solution of the model, so the bounds hold. If an answer overfills a consumer in floats, it is
+   searched for again with speeds rounded up.
 
-Works to about 40 partitions. When the time is over the best packing found so far is the answer,
-and `Solution` says what is proven.
+This works for up to about 40 partitions. When the time is over, the best packing so far is the
+answer, and `Solution` tells what is proven.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from ortools.sat.python import cp_model
 
 from lagless.errors import WrongInput
 from lagless.packing import scores, sticky
-
-Speeds: TypeAlias = NDArray[np.float64]
-Consumers: TypeAlias = NDArray[np.int64]
+from lagless.packing.inputs import Consumers, Speeds
 
 UNIT = 1 << 40
 
@@ -45,20 +43,13 @@ class Solution:
 
     @property
     def proven(self) -> bool:
-        """Tell whether no packing into as many consumers moves less (but for rounding)."""
+        """Return whether no packing into as many consumers moves less, up to rounding."""
         return self.moved <= self.least * (1 + 1e-9)
 
 
-def pack(
-    speeds: Speeds,
-    capacity: float,
-    previous: Consumers,
-    *,
-    seconds: float = 10.0,
-    consumers: int = 0,
-) -> Consumers:
-    """Pack into the fewest consumers, or into at most as many as given, moving the least speed."""
-    return solve(speeds, capacity, previous, seconds=seconds, consumers=consumers).assignment
+def pack(speeds: Speeds, capacity: float, previous: Consumers, **limits: Any) -> Consumers:
+    """Pack into the fewest consumers, or into at most `consumers`, moving the least speed."""
+    return solve(speeds, capacity, previous, **limits).assignment
 
 
 def solve(
@@ -69,7 +60,7 @@ def solve(
     seconds: float = 10.0,
     consumers: int = 0,
 ) -> Solution:
-    """Pack as `pack` does, and give the bounds; `seconds` is the time for each of the two steps."""
+    """Pack as `pack` does, and return the bounds too; `seconds` limits each of the two steps."""
     if not 0 < seconds < float("inf"):
         raise WrongInput(f"seconds has to be a number above 0, not {seconds!r}")
     if consumers < 0:
@@ -94,12 +85,12 @@ def solve(
     best, least = start, 0.0
     if _count(start) > allowed or scores.moved(previous, start).any():
         for rounded in (np.floor, np.ceil):
-            found, bound = _least_moved(
+            answer, bound = _least_moved(
                 speeds, capacity, previous, alone, allowed, seconds, start, rounded
             )
             least = max(least, bound) if rounded is np.floor else least
-            if found is not None and not _overfull(speeds, capacity, found):
-                best = found
+            if answer is not None and not _overfull(speeds, capacity, answer):
+                best = answer
                 break
     if consumers and _count(best) > allowed:
         raise WrongInput(f"no packing into {allowed} consumers was found; {_count(best)} will do")
@@ -108,7 +99,7 @@ def solve(
 
 
 def bound_on_consumers(sizes: list[int]) -> int:
-    """Give Martello and Toth's bound L2 for sizes in units of the capacity's 2⁻⁴⁰th."""
+    """Return Martello and Toth's bound L2 for sizes in units of 2⁻⁴⁰ of the capacity."""
     best = 1 if sizes else 0
     for small in {0, *(size for size in sizes if 2 * size <= UNIT)}:
         huge = sum(size > UNIT - small for size in sizes)
@@ -120,13 +111,13 @@ def bound_on_consumers(sizes: list[int]) -> int:
 
 
 def _fewest(sizes: list[int], known: int, seconds: float) -> tuple[int, int, list[int] | None]:
-    """Give a lower bound on the consumers, the fewest found, and the packing if it is a new one."""
+    """Return a lower bound on the consumers, the fewest found, and their packing if it is new."""
     bound = bound_on_consumers(sizes)
     packing = None
     while bound < known:
         model = cp_model.CpModel()
         order = sorted(range(len(sizes)), key=lambda j: -sizes[j])
-        # Consumers are alike: the i-th largest goes into one of the first i.
+        # Consumers are interchangeable: the i-th largest goes into one of the first i.
         put = {
             (j, b): model.new_bool_var("")
             for i, j in enumerate(order)
@@ -156,14 +147,14 @@ def _least_moved(
 ) -> tuple[Consumers | None, float]:
     """Find the packing into at most `allowed` consumers that moves the least speed.
 
-    A partition faster than the capacity keeps its consumer, the fastest if there are several: it
-    weighs more than all that could stay in its place.
+    A partition faster than the capacity keeps its consumer, and of several the fastest does: it
+    weighs more than everything that could stay there instead.
     """
     base = _numbered(speeds, previous, alone, None)
     taken = set(base[alone].tolist())
     open_ = allowed - len(taken)
     homes = sorted({int(p) for p in previous[~alone] if p > 0} - taken)
-    # An unused previous consumer will do wherever a new one would, so few new ones are needed.
+    # An unused previous consumer serves wherever a new one would, so few new ones are needed.
     spare = (b for b in range(1, allowed + 2 * len(speeds)) if b not in taken and b not in homes)
     numbers = homes + [next(spare) for _ in range(open_ - len(homes))]
     inside = [int(j) for j in np.flatnonzero(~alone)]
@@ -202,15 +193,15 @@ def _least_moved(
         least = float("inf")
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, least
-    found = base.copy()
+    answer = base.copy()
     for (j, b), here in put.items():
         if solver.value(here):
-            found[j] = b
-    return found, least
+            answer[j] = b
+    return answer, least
 
 
 def _hold(model: Any, put: Any, sizes: Any, numbers: Any) -> None:
-    """Give each partition one consumer, and no consumer more than its capacity."""
+    """Constrain each partition to one consumer, and each consumer to its capacity."""
     partitions = sorted({j for j, _ in put})
     for j in partitions:
         model.add_exactly_one(put[j, b] for b in numbers if (j, b) in put)
@@ -221,7 +212,7 @@ def _hold(model: Any, put: Any, sizes: Any, numbers: Any) -> None:
 
 
 def _solver(seconds: float) -> Any:
-    """Return a solver that gives the same answer each time, unless the time runs out."""
+    """Return a solver whose answer is the same each time unless the time runs out."""
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = 8
@@ -232,35 +223,31 @@ def _solver(seconds: float) -> Any:
 def _numbered(
     speeds: Speeds, previous: Consumers, alone: NDArray[np.bool_], packing: list[int] | None
 ) -> Consumers:
-    """Give oversize partitions consumers of their own, and the others those of a packing, or 0."""
-    found = np.zeros(len(speeds), np.int64)
+    """Number the consumers: oversize partitions get their own, the others a packing's, or 0."""
+    answer = np.zeros(len(speeds), np.int64)
     taken: set[int] = set()
     for j in sorted(np.flatnonzero(alone), key=lambda j: (-speeds[j], j)):
         number = int(previous[j])
-        if number < 1 or number in taken:
-            continue
-        found[j] = number
-        taken.add(number)
+        if number > 0 and number not in taken:
+            answer[j] = number
+            taken.add(number)
     had = set(previous.tolist())
     unused = (b for b in range(1, 2 * len(speeds) + 1) if b not in taken and b not in had)
     for j in np.flatnonzero(alone):
-        if not found[j]:
-            found[j] = next(unused)
+        if not answer[j]:
+            answer[j] = next(unused)
     if packing is not None:
         names = {b: next(unused) for b in sorted(set(packing))}
-        found[~alone] = [names[b] for b in packing]
-    return found
+        answer[~alone] = [names[b] for b in packing]
+    return answer
 
 
 def _count(assignment: Consumers) -> int:
-    """Count the consumers of an assignment."""
+    """Return the number of consumers of an assignment."""
     return len(set(assignment.tolist()))
 
 
 def _overfull(speeds: Speeds, capacity: float, assignment: Consumers) -> bool:
-    """Tell whether a consumer has more than it can hold, summed by decreasing speed."""
-    for consumer in set(assignment.tolist()):
-        held = np.sort(speeds[assignment == consumer])[::-1]
-        if len(held) > 1 and held.cumsum()[-1] > capacity:
-            return True
-    return False
+    """Return whether a consumer is over capacity, its load summed by decreasing speed."""
+    shares = (np.sort(speeds[assignment == n])[::-1] for n in set(assignment.tolist()))
+    return any(len(held) > 1 and held.cumsum()[-1] > capacity for held in shares)

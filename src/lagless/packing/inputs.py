@@ -1,9 +1,10 @@
-"""What the algorithms take: mappings are checked and become arrays."""
+"""The algorithms' inputs: mappings are checked here and become arrays."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
+from itertools import repeat
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,26 +12,29 @@ from numpy.typing import NDArray
 from lagless.errors import WrongInput
 
 Partition = TypeVar("Partition", bound=Hashable)
+Speeds: TypeAlias = NDArray[np.float64]
+"""Bytes per second of each partition, in the mapping's order."""
+Consumers: TypeAlias = NDArray[np.int64]
+"""The consumer of each partition, a number from 1; 0 in a previous assignment means none."""
+
 MOST = np.iinfo(np.int64).max
 
 
 def arrays(
-    speeds: Mapping[Partition, float],
-    capacity: float,
-    previous: Mapping[Partition, int] | None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Return previous consumers (0: none) and speeds in the mapping's order, and the capacity."""
+    speeds: Mapping[Partition, float], capacity: float, previous: Mapping[Partition, int] | None
+) -> tuple[Speeds, float, Consumers]:
+    """Return speeds, capacity and previous consumers as a packer takes them."""
     limit = positive(capacity)
     rates = measured(speeds)
     if previous is None:
-        return np.zeros(len(rates), np.int64), rates, limit
+        return rates, limit, np.zeros(len(rates), np.int64)
     numbered(previous, "previous")
-    before = np.fromiter(map(previous.get, speeds, _nobody()), np.int64, len(rates))
-    return before, rates, limit
+    before = np.fromiter(map(previous.get, speeds, repeat(0)), np.int64, len(rates))
+    return rates, limit, before
 
 
 def positive(capacity: float) -> float:
-    """Return the capacity as a float if it is one that can be worked with."""
+    """Return the capacity as a float, or refuse it if it is not a finite number above 0."""
     if not isinstance(capacity, Real) or isinstance(capacity, bool):
         raise WrongInput(f"the capacity has to be a number, not {capacity!r}")
     limit = _float(capacity)
@@ -39,11 +43,11 @@ def positive(capacity: float) -> float:
     return limit
 
 
-def measured(speeds: Mapping[Any, float]) -> NDArray[np.float64]:
-    """Return the speeds as an array if each is a finite number from 0."""
+def measured(speeds: Mapping[Any, float]) -> Speeds:
+    """Return the speeds as an array, or name the first that is not a finite number from 0."""
     if not isinstance(speeds, Mapping):
         raise WrongInput(f"speeds have to be a mapping of partition to speed, not {speeds!r}")
-    _each(speeds, lambda kind: issubclass(kind, Real), "the speed of", "a number")
+    _each(speeds, Real, "the speed of", "a number")
     try:
         rates = np.fromiter(speeds.values(), np.float64, len(speeds))
     except OverflowError:
@@ -58,15 +62,10 @@ def measured(speeds: Mapping[Any, float]) -> NDArray[np.float64]:
 
 
 def numbered(assignment: Mapping[Any, int], noun: str) -> None:
-    """Check that an assignment names consumers by numbers from 1."""
+    """Check that an assignment's consumers are numbers from 1."""
     if not isinstance(assignment, Mapping):
         raise WrongInput(f"{noun} has to be a mapping of partition to consumer, not {assignment!r}")
-    _each(
-        assignment,
-        lambda kind: issubclass(kind, Integral),
-        f"the {noun} consumer of",
-        "a whole number",
-    )
+    _each(assignment, Integral, f"the {noun} consumer of", "a whole number")
     if assignment and not (min(assignment.values()) >= 1 and max(assignment.values()) <= MOST):
         partition, consumer = next(pair for pair in assignment.items() if not 1 <= pair[1] <= MOST)
         raise WrongInput(
@@ -74,9 +73,10 @@ def numbered(assignment: Mapping[Any, int], noun: str) -> None:
         )
 
 
-def _each(mapping: Mapping[Any, Any], right: Callable[[type], bool], of: str, noun: str) -> None:
-    """Name the first value of a type that is not right; one pass over types keeps it quick."""
-    wrong = tuple(k for k in set(map(type, mapping.values())) if k is bool or not right(k))
+def _each(mapping: Mapping[Any, Any], kind: type, of: str, noun: str) -> None:
+    """Refuse the first value of a wrong type; checking the set of types first keeps it quick."""
+    types = set(map(type, mapping.values()))
+    wrong = {t for t in types if t is bool or not issubclass(t, kind)}
     if wrong:
         partition, value = next(p for p in mapping.items() if type(p[1]) in wrong)
         raise WrongInput(f"{of} {partition!r} has to be {noun}, not {value!r}")
@@ -87,8 +87,3 @@ def _float(number: Any) -> float:
         return float(number)
     except OverflowError:
         return math.inf
-
-
-def _nobody() -> Iterable[int]:
-    while True:
-        yield 0

@@ -1,7 +1,7 @@
-"""What an assignment costs: migrations, Rscore, CBS, and which algorithms are worth their price.
+"""Scores of assignments and algorithms: loads, migrations, Rscore, CBS and the Pareto front.
 
-Paper, sections "Rscore" and "Performance Metrics". The functions on mappings check what they get;
-`moved` and `moved_rate` are on arrays, for replaying streams, and check nothing.
+Paper, sections "Rscore" and "Performance Metrics". This is the one place that computes them.
+`rscore` checks its mappings; `moved`, `moved_rate` and `tally` work on arrays and check nothing.
 """
 
 from __future__ import annotations
@@ -19,31 +19,44 @@ Partition = TypeVar("Partition", bound=Hashable)
 Name = TypeVar("Name", bound=Hashable)
 
 
-def moved(previous: NDArray[np.int64], current: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell for each partition whether it migrated; 0 is no consumer, before or after."""
-    found: NDArray[np.bool_] = (previous != current) & (previous > 0) & (current > 0)
-    return found
+def moved(
+    previous: NDArray[np.signedinteger], current: NDArray[np.signedinteger], none: int = 0
+) -> NDArray[np.bool_]:
+    """Return for each partition whether it migrated; `none` means no consumer, before or after."""
+    migrated: NDArray[np.bool_] = (previous != current) & (previous > none) & (current > none)
+    return migrated
 
 
 def moved_rate(
     speeds: NDArray[np.float64], previous: NDArray[np.int64], current: NDArray[np.int64]
 ) -> float:
-    """Sum the speeds of the migrated partitions; divided by the capacity this is the Rscore."""
+    """Return the total speed of the migrated partitions: the Rscore times the capacity."""
     rates = speeds[moved(previous, current)]
     return float(rates.cumsum()[-1]) if len(rates) else 0.0
+
+
+def tally(
+    speeds: NDArray[np.float64], previous: NDArray[np.int64], current: NDArray[np.int64]
+) -> tuple[int, float, int]:
+    """Return the number of consumers, the migrated speed and the number of migrations.
+
+    Compiled, in one pass: for replays of long streams, which score every iteration.
+    """
+    from lagless.packing import kernels  # imports numba, which `import lagless` should not
+
+    return kernels.tally(speeds, previous, current)
 
 
 def migrations(
     previous: Mapping[Partition, int] | None, current: Mapping[Partition, int]
 ) -> list[Partition]:
-    """List the partitions that have a consumer before and another one after.
+    """Return the partitions that have one consumer before and another one after.
 
     Arrivals and departures are not migrations: a partition's column of Δ(k) has to hold both a 1
     and a -1.
     """
-    if not previous:
-        return []
-    return [j for j, consumer in current.items() if j in previous and previous[j] != consumer]
+    before = previous or {}
+    return [j for j, consumer in current.items() if before.get(j, consumer) != consumer]
 
 
 def rscore(
@@ -52,8 +65,8 @@ def rscore(
     previous: Mapping[Partition, int] | None,
     current: Mapping[Partition, int],
 ) -> float:
-    """Sum the speeds of the migrated partitions over the capacity (equation "Rscore")."""
-    from lagless.packing import inputs  # numpy is loaded when it is first needed
+    """Return the speeds of the migrated partitions divided by the capacity (equation "Rscore")."""
+    from lagless.packing import inputs  # imports numpy, which `import lagless` should not
 
     limit = inputs.positive(capacity)
     rates = dict(zip(speeds, inputs.measured(speeds).tolist(), strict=True))
@@ -63,7 +76,7 @@ def rscore(
     moves = set(migrations(previous, current))
     for partition in moves:
         if partition not in rates:
-            raise WrongInput(f"{partition!r} migrated, but speeds has no speed of it")
+            raise WrongInput(f"{partition!r} migrated, but speeds has no entry for it")
     total = 0.0
     for partition, speed in rates.items():
         if partition in moves:
@@ -71,21 +84,31 @@ def rscore(
     return total / limit
 
 
-def catch_up_seconds(rscore: float, rebalance_seconds: float) -> float:
-    """Give the time that a dedicated consumer needs for what was written while partitions moved."""
-    return rscore * rebalance_seconds
+def loads(
+    speeds: Mapping[Partition, float], assignment: Mapping[Partition, int]
+) -> dict[int, float]:
+    """Return each consumer's load, summed in the assignment's order.
+
+    A partition without a speed adds nothing.
+    """
+    total: dict[int, float] = {}
+    for partition, consumer in assignment.items():
+        total[consumer] = total.get(consumer, 0.0) + speeds.get(partition, 0.0)
+    return total
 
 
 def cbs(consumers: Mapping[Name, Sequence[float]]) -> dict[Name, float]:
-    """Give each algorithm's Cardinal Bin Score from its number of consumers in each iteration.
+    """Return each algorithm's Cardinal Bin Score from its number of consumers per iteration.
 
-    Equation "CBS": how many more consumers than the algorithm with the fewest, relative to that,
-    averaged over the iterations, as a fraction. An iteration in which some algorithm needs no
-    consumer at all (nothing to read) is taken relative to one.
+    Equation "CBS": how many more consumers than the algorithm with the fewest, as a fraction of
+    the fewest, averaged over the iterations. Where the fewest are 0 (nothing to read), the
+    difference is divided by 1.
     """
     counts = {len(series) for series in consumers.values()}
     if len(counts) > 1:
-        raise WrongInput(f"every algorithm needs as many iterations, not {sorted(counts)}")
+        raise WrongInput(
+            f"every algorithm needs the same number of iterations, not {sorted(counts)}"
+        )
     fewest = [min(z) for z in zip(*consumers.values(), strict=True)]
     return {
         name: _mean((z - least) / max(least, 1) for z, least in zip(series, fewest, strict=True))
@@ -94,7 +117,7 @@ def cbs(consumers: Mapping[Name, Sequence[float]]) -> dict[Name, float]:
 
 
 def expected_rscore(rscores: Sequence[float]) -> float:
-    """Average the Rscore over all iterations, the first one included (equation "E(Rscore)")."""
+    """Return the mean Rscore of all iterations, the first included (equation "E(Rscore)")."""
     return _mean(rscores)
 
 
@@ -104,10 +127,10 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def pareto_front(points: Mapping[Name, tuple[float, float]]) -> list[Name]:
-    """List the names whose point no other point dominates, in the order given.
+    """Return the names whose point no other point dominates, in the mapping's order.
 
-    A point dominates another if it is smaller in one coordinate (say CBS) and not larger in the
-    other (say E(Rscore)). Equal points do not dominate each other: they are in or out together.
+    A point dominates another if it is smaller in one coordinate (CBS, for example) and not larger
+    in the other (E(Rscore)). Equal points do not dominate each other.
     """
     for name, point in points.items():
         if not all(x == x for x in point):

@@ -1,7 +1,7 @@
-"""The steps of sticky, compiled: count, keep, refill and return.
+"""The compiled steps of sticky: count, keep, refill and return.
 
-All arrays are in the order of decreasing speed, equals in the mapping's order, and loads are
-summed in this order. Consumers are slots, as in `group`.
+All arrays are in the order of decreasing speed, equals in the list's order, and loads are summed
+in this order. Consumers are slots, as in `kernels`.
 """
 
 from typing import TypeAlias
@@ -9,31 +9,113 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lagless.packing import group, sticky_probe
-from lagless.packing.compiled import kernel
+from lagless.packing import kernels
+from lagless.packing.inputs import Speeds
+from lagless.packing.kernels import Slots, kernel
 
-Speeds: TypeAlias = NDArray[np.float64]
 Loads: TypeAlias = NDArray[np.float64]
-Slots: TypeAlias = NDArray[np.int32]
 Flags: TypeAlias = NDArray[np.bool_]
 
-# How many partitions all probes of a packing may look at together, so that its time stays near
-# n log n: 6,000 probes of 200 partitions, more than ever needed, and 12 of 100,000.
+ROW = 4096
+"""Up to so many partitions, shifting the entries of a sorted row is faster than a tree."""
 PATIENCE = 1_200_000
+"""How many partitions all probes of a packing may look at together, so that its time stays near
+n log n: 6,000 probes of 200 partitions, more than are ever needed, and 12 of 100,000."""
+
+
+@kernel
+def consumers(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int) -> int:
+    """Count the consumers that kept and free partitions need, or return most + 1 if more.
+
+    `loads` are those of the kept partitions, by slot; an unused slot has -1.
+    """
+    if len(speeds) <= ROW:
+        return in_row(speeds, capacity, kept, loads, most)
+    return in_tree(speeds, capacity, kept, loads, most)
+
+
+@kernel
+def in_row(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int) -> int:
+    """Count with the open consumers' loads in a sorted row."""
+    row = np.empty(len(speeds))
+    size, opened = 0, 0
+    for load in loads:
+        if load >= 0:
+            opened += 1
+            if load <= capacity:
+                row[size] = load
+                size += 1
+    row[:size].sort()
+    if opened > most:
+        return most + 1
+    for j in range(len(speeds)):
+        if kept[j]:
+            continue
+        low, high = -1, size
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if row[middle] + speeds[j] <= capacity:
+                low = middle
+            else:
+                high = middle
+        if low >= 0:
+            load = row[low] + speeds[j]
+            while low + 1 < size and row[low + 1] < load:
+                row[low] = row[low + 1]
+                low += 1
+            row[low] = load
+            continue
+        opened += 1
+        if opened > most:
+            return opened
+        if speeds[j] <= capacity:
+            at = size
+            while at > 0 and row[at - 1] > speeds[j]:
+                row[at] = row[at - 1]
+                at -= 1
+            row[at] = speeds[j]
+            size += 1
+    return opened
+
+
+@kernel
+def in_tree(speeds: Speeds, capacity: float, kept: Flags, loads: Loads, most: int) -> int:
+    """Count with the open consumers' loads in Best Fit's tree.
+
+    Which of equally loaded consumers is chosen does not change the count, so any slots will do.
+    """
+    held, links, counts = kernels.empty(kernels.BEST, len(speeds))
+    full = loads[loads >= 0]
+    opened = len(full)
+    if opened > most:
+        return most + 1
+    # By increasing load, each entry lies beside the last one in memory.
+    for i in kernels.radix(full.view(np.uint64).copy())[0]:
+        kernels.create(kernels.BEST, held, links, counts, capacity, i, full[i])
+    for j in range(len(speeds)):
+        if kept[j]:
+            continue
+        slot = kernels.join(kernels.BEST, held, links, counts, capacity, speeds[j])
+        if slot < 0:
+            opened += 1
+            if opened > most:
+                return opened
+            kernels.create(kernels.BEST, held, links, counts, capacity, opened - 1, speeds[j])
+    return opened
 
 
 @kernel
 def fewest(rates: Speeds, capacity: float, slots: int) -> int:
     """Count the consumers that Best Fit Decreasing needs."""
     nothing = np.zeros(len(rates), np.bool_)
-    return sticky_probe.consumers(rates, capacity, nothing, np.full(slots, -1.0), len(rates))
+    return consumers(rates, capacity, nothing, np.full(slots, -1.0), len(rates))
 
 
 @kernel
 def stay(
     rates: Speeds, capacity: float, before: Slots, kept: Flags, loads: Loads, first: int, last: int
 ) -> bool:
-    """Keep, of partitions first … last - 1, those that their consumers still hold."""
+    """Keep, of partitions first … last - 1, those that still fit; return whether any does."""
     some = False
     for j in range(first, last):
         slot = before[j]
@@ -54,10 +136,10 @@ def stay(
 def keep(rates: Speeds, capacity: float, before: Slots, slots: int, target: int) -> Flags:
     """Choose the partitions that stay.
 
-    Invariant: what is kept so far fits, and all else still packs into the target. Runs of
+    Invariant: what is kept so far fits, and everything else still packs into the target. Runs of
     partitions are tried at once: all of them, then runs of growing length; a run that fails is
-    halved until the one partition that cannot stay is found. Long lists are cut in grains, not
-    in single partitions, and when patience ends, what was not yet tried moves.
+    halved until the one partition that cannot stay is found. Long lists are halved down to grains
+    instead of single partitions, and what was not tried when the patience ends moves.
     """
     n = len(rates)
     kept, loads = np.zeros(n, np.bool_), np.full(slots, -1.0)
@@ -66,13 +148,13 @@ def keep(rates: Speeds, capacity: float, before: Slots, slots: int, target: int)
     done, length, wall = 0, n, n + 1
     while done < n and probes > 0:
         end = min(done + length, n)
-        kept_too, loads_too = kept.copy(), loads.copy()
+        kept_then, loads_then = kept.copy(), loads.copy()
         fine = True
-        if stay(rates, capacity, before, kept_too, loads_too, done, end):
+        if stay(rates, capacity, before, kept_then, loads_then, done, end):
             probes -= 1
-            fine = sticky_probe.consumers(rates, capacity, kept_too, loads_too, target) <= target
+            fine = consumers(rates, capacity, kept_then, loads_then, target) <= target
         if fine:
-            kept, loads, done = kept_too, loads_too, end
+            kept, loads, done = kept_then, loads_then, end
             length = 2 * length if wall > n else (wall - done) >> 1
         else:
             wall = end
@@ -87,13 +169,13 @@ def keep(rates: Speeds, capacity: float, before: Slots, slots: int, target: int)
 def refill(
     rates: Speeds, capacity: float, before: Slots, slots: int, target: int, kept: Flags
 ) -> Slots:
-    """Place what is not kept, leaving room where it can be left.
+    """Place what is not kept, leaving as much room as possible.
 
-    Invariant: with all of the free partitions placed by Best Fit the target is met, since `keep`
-    has probed just that. The fewest that will do are found by bisection.
+    Invariant: with all free partitions placed by Best Fit the target is met, since `keep` has
+    probed exactly that. The fewest that suffice are found by bisection.
     """
     free = len(rates) - kept.sum()
-    tries = 20 if len(rates) <= sticky_probe.ROW else 4
+    tries = 20 if len(rates) <= ROW else 4
     low, high = 0, free
     placed, opened = place(rates, capacity, before, slots, kept, low)
     if opened <= target:
@@ -109,7 +191,7 @@ def refill(
     if opened > target:
         placed, opened = place(rates, capacity, before, slots, kept, high)
     if overfull(rates, capacity, slots, placed):
-        # Rounding: the kept ones were summed first. Without them the order is that of speed.
+        # Rounding: the kept ones were summed first. With none kept, loads are summed by speed.
         placed, opened = place(rates, capacity, before, slots, np.zeros_like(kept), len(rates))
     return placed
 
@@ -132,19 +214,19 @@ def place(
             placed[j] = slot
             loads[slot] += rates[j]
     j = 0
-    for rule in (group.BEST, group.WORST):
-        if rule == group.BEST and tight == 0:
+    for rule in (kernels.BEST, kernels.WORST):
+        if rule == kernels.BEST and tight == 0:
             continue
-        held, links, counts = group.empty(rule, slots)
+        held, links, counts = kernels.empty(rule, slots)
         for slot in range(slots):
             if used[slot]:
-                group.create(rule, held, links, counts, capacity, slot, loads[slot])
-        while j < n and (tight > 0 or rule == group.WORST):
+                kernels.create(rule, held, links, counts, capacity, slot, loads[slot])
+        while j < n and (tight > 0 or rule == kernels.WORST):
             if not kept[j]:
-                slot = group.join(rule, held, links, counts, capacity, rates[j])
+                slot = kernels.join(rule, held, links, counts, capacity, rates[j])
                 if slot < 0:
-                    slot = group.unused(used, lowest, before[j])
-                    group.create(rule, held, links, counts, capacity, slot, rates[j])
+                    slot = kernels.unused(used, lowest, before[j])
+                    kernels.create(rule, held, links, counts, capacity, slot, rates[j])
                     loads[slot] = 0.0
                     opened += 1
                 placed[j] = slot
@@ -156,7 +238,7 @@ def place(
 
 @kernel
 def overfull(rates: Speeds, capacity: float, slots: int, placed: Slots) -> bool:
-    """Tell whether any consumer has more than it can hold, summed by decreasing speed."""
+    """Return whether any consumer is over capacity, its load summed by decreasing speed."""
     loads = np.full(slots, -1.0)
     for j in range(len(rates)):
         if loads[placed[j]] < 0:
@@ -172,13 +254,13 @@ def overfull(rates: Speeds, capacity: float, slots: int, placed: Slots) -> bool:
 def return_home(
     rates: Speeds, capacity: float, before: Slots, slots: int, target: int, placed: Slots
 ) -> None:
-    """Send partitions back to their consumers wherever that is possible.
+    """Send partitions back to their previous consumers wherever that is possible.
 
     Invariant: no consumer is overfull, and no more than the target are open. Each return makes
-    room elsewhere, so this goes round until nothing more returns.
+    room elsewhere, so the rounds go on until nothing more returns.
     """
     n = len(rates)
-    # Each consumer's partitions as a chain, by decreasing speed.
+    # Each consumer's partitions are a linked list, by decreasing speed.
     head, following = np.full(slots, -1, np.int32), np.empty(n, np.int32)
     opened = 0
     for j in range(n - 1, -1, -1):
@@ -198,7 +280,7 @@ def return_home(
                     continue
             elif not alone and opened >= target:
                 continue
-            opened += (head[home] < 0) - alone
+            opened += int(head[home] < 0) - int(alone)
             unchain(head, following, now, j)
             chain(head, following, home, j)
             placed[j] = home
@@ -209,7 +291,7 @@ def return_home(
 def joins(
     rates: Speeds, capacity: float, head: Slots, following: Slots, slot: int, partition: int
 ) -> bool:
-    """Tell whether a consumer that has partitions holds another one as well."""
+    """Return whether another partition fits into a consumer that has some."""
     load, waiting, i = 0.0, True, head[slot]
     while i >= 0:
         if waiting and i > partition:
@@ -224,7 +306,7 @@ def joins(
 
 @kernel
 def unchain(head: Slots, following: Slots, slot: int, partition: int) -> None:
-    """Take a partition out of a consumer's chain."""
+    """Remove a partition from a consumer's linked list."""
     if head[slot] == partition:
         head[slot] = following[partition]
         return
@@ -236,7 +318,7 @@ def unchain(head: Slots, following: Slots, slot: int, partition: int) -> None:
 
 @kernel
 def chain(head: Slots, following: Slots, slot: int, partition: int) -> None:
-    """Put a partition into a consumer's chain."""
+    """Insert a partition into a consumer's linked list."""
     if head[slot] < 0 or head[slot] > partition:
         following[partition] = head[slot]
         head[slot] = partition

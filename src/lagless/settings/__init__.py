@@ -1,35 +1,29 @@
-"""The knobs: one typed tree, filled from TOML, the environment and the command line.
+"""One typed tree of settings, filled from TOML, the environment and the command line.
 
-Every field has a unit, a default and the reason for it; the reference in the docs is made from
-them. Nothing here reads a clock or talks to Kafka.
+Every field has a unit, a default and a description, from which the reference page is generated.
+No clock is read and no client library is imported here.
 """
 
+from lagless.settings.data import CompactionSettings, KafkaSettings, LakeSettings, TopicSettings
 from lagless.settings.loading import load, parse
+from lagless.settings.partitioning import PartitionColumn
+from lagless.settings.registry_access import RegistrySettings
+from lagless.settings.roles import ConsumerSettings
 from lagless.settings.security import Security
-from lagless.settings.tree import (
-    ConsumerSettings,
-    ControllerSettings,
-    DashboardSettings,
-    KafkaSettings,
-    LakeSettings,
-    MonitorSettings,
-    ProvisionerSettings,
-    Settings,
-    SparkSettings,
-    TopicSettings,
-)
+from lagless.settings.storage import Bucket, StorageSettings
+from lagless.settings.tree import Settings
 
 __all__ = [
+    "Bucket",
+    "CompactionSettings",
     "ConsumerSettings",
-    "ControllerSettings",
-    "DashboardSettings",
     "KafkaSettings",
     "LakeSettings",
-    "MonitorSettings",
-    "ProvisionerSettings",
+    "PartitionColumn",
+    "RegistrySettings",
     "Security",
     "Settings",
-    "SparkSettings",
+    "StorageSettings",
     "TopicSettings",
     "load",
     "parse",

@@ -1,4 +1,4 @@
-"""The tree of settings, each field with its unit, its default and the reason for it."""
+"""The tree of settings: each field with its unit, its default and what it is for."""
 
 import re
 from collections.abc import Mapping
@@ -6,267 +6,167 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from lagless import model
-from lagless.settings.security import Security
-from lagless.settings.units import Pause, Rate, Seconds, Size
+from lagless.settings.branch import Branch, like, listed
+from lagless.settings.dashboard_settings import DashboardSettings
+from lagless.settings.data import (
+    CompactionSettings,
+    KafkaSettings,
+    LakeSettings,
+    SparkSettings,
+    TopicSettings,
+)
+from lagless.settings.registry_access import RegistrySettings
+from lagless.settings.roles import (
+    ConsumerSettings,
+    ControllerSettings,
+    MembersSettings,
+    MonitorSettings,
+)
+from lagless.settings.units import Seconds
 
+OWN_KINDS = ("processes", "kubernetes")
+"""The kinds of provisioner that start lagless's own consumers."""
+WORKLOADS = ("deployment", "statefulset")
+"""The kinds of provisioner that scale the workload of members that lagless did not write."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-class _Branch(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+class ProvisionerSettings(Branch):
+    """How consumers are started and stopped."""
 
-
-class KafkaSettings(_Branch):
-    """Where Kafka is and how to read it."""
-
-    bootstrap: str = Field("127.0.0.1:9092", description="host:port of one or more brokers.")
-    isolation: Literal["read_committed", "read_uncommitted"] = Field(
-        "read_committed", description="read_committed: records of aborted transactions never land."
+    kind: Literal["processes", "kubernetes", "deployment", "statefulset", "keda", "none"] = (
+        "processes"
     )
-    security: Security = Field(Security(), description="How to connect; plain text by default.")
-
-
-class MonitorSettings(_Branch):
-    """How write speeds are measured."""
-
-    interval: Seconds = Field(5, description="Seconds between measurements.")
-    window: Seconds = Field(
-        30, description="Seconds that a speed is averaged over; shorter is noisier, longer later."
-    )
-    topic: str = Field("monitor.writeSpeed", description="Topic the speeds are published to.")
-    metrics_port: int | None = Field(
-        None, ge=0, le=65535, description="Port of /metrics and /health; none by default."
-    )
+    """processes: a process per consumer, on this machine. kubernetes: a Deployment per consumer.
+    The others are for `members.kind = "group"`. deployment, statefulset: scale the workload that
+    your members run in. keda: KEDA scales it and asks `lagless scaler`. none, the default there:
+    place partitions, and leave it to you how many members run."""
+    workload: str | None = None
+    """deployment, statefulset: name of your Deployment or StatefulSet; one member per pod. keda:
+    name of your Deployment, if its pods without work should be marked as the first to go."""
+    scale_to_zero: bool = False
+    """deployment, keda: let the last pod go too when there is nothing to do."""
+    directory: Path | None = None
+    """processes: folder for pid files and logs; `<group>.consumers` next to the lake by
+    default, or in the current folder if the lake is in a bucket."""
+    restarts: int = Field(5, ge=0)
+    """processes: crashes of one consumer allowed within `restart_window`."""
+    restart_window: Seconds = 300
+    """processes: seconds over which crashes are counted."""
+    namespace: str | None = None
+    """kubernetes, deployment, statefulset, keda: namespace of the consumers; the controller's by
+    default."""
+    image: str | None = None
+    """kubernetes: container image of the consumers."""
+    template: Path | None = None
+    """kubernetes: YAML file that is merged into each consumer's Deployment."""
+    kubeconfig: Path | None = None
+    """kubernetes, deployment, statefulset, keda: kubeconfig file; the pod's service account by
+    default."""
+    owner: str | None = None
+    """kubernetes: Deployment whose deletion also deletes the consumers."""
+    config_map: str | None = None
+    """kubernetes: ConfigMap that holds lagless.toml for the consumers."""
 
     @model_validator(mode="after")
-    def _room(self) -> Self:
-        if self.window < self.interval:
+    def _workload(self) -> Self:
+        if self.kind in WORKLOADS and not self.workload:
             raise ValueError(
-                f"window is {self.window:g} s and should be at least interval, {self.interval:g} s"
+                f"provisioner.workload is missing; with provisioner.kind = {self.kind!r} it should "
+                "be the name of the workload that your members run in"
+            )
+        if self.kind not in (*WORKLOADS, "keda") and self.workload:
+            raise ValueError(
+                f"provisioner.workload is {self.workload!r}, which nothing scales with "
+                f'provisioner.kind = {self.kind!r}; it should be "deployment", "statefulset" or '
+                '"keda"'
+            )
+        if self.scale_to_zero and self.kind not in ("deployment", "keda"):
+            raise ValueError(
+                f"provisioner.scale_to_zero is for provisioner.kind = 'deployment' or 'keda', not "
+                f"{self.kind!r}: only members without an order may all go"
             )
         return self
 
 
-class ControllerSettings(_Branch):
-    """When and how partitions are packed."""
-
-    algorithm: str = Field("sticky", description="Packing algorithm, `lagless pack --help` lists.")
-    slack: float = Field(
-        0.05, ge=0, description="Share of consumers more than Best Fit Decreasing needs, for calm."
-    )
-    iteration: Seconds = Field(30, description="Seconds between reassignments at rest.")
-    rebalance: Pause = Field(
-        5, description="Seconds a move takes: C = max rate · (1 − rebalance/iteration)."
-    )
-    pause: Pause = Field(
-        10, description="Seconds at least between two reassignments that are not urgent."
-    )
-    catch_up: Pause = Field(
-        60, description="Seconds in which a backlog should be read: adds to weight; 0 turns it off."
-    )
-    min_consumers: int = Field(1, ge=0, description="Fewest consumers to keep.")
-    max_consumers: int = Field(
-        1000, ge=1, description="Most consumers to run; what does not fit is spread evenly."
-    )
-    stale_after: Seconds = Field(
-        60, description="Seconds after which speeds are too old to scale down on."
-    )
-    metadata_topic: str = Field(
-        "consumer.metadata", description="Topic of orders and receipts: 0 controller, N consumer N."
-    )
-    metrics_port: int | None = Field(
-        None, ge=0, le=65535, description="Port of /metrics and /health; none by default."
-    )
-
-    @model_validator(mode="after")
-    def _sane(self) -> Self:
-        if self.rebalance >= self.iteration:
-            raise ValueError(
-                f"rebalance is {self.rebalance:g} s and should be less than iteration, "
-                f"{self.iteration:g} s"
-            )
-        if self.max_consumers < self.min_consumers:
-            raise ValueError(
-                f"max_consumers is {self.max_consumers} and should be at least min_consumers, "
-                f"{self.min_consumers}"
-            )
-        return self
-
-
-class ConsumerSettings(_Branch):
-    """How a consumer reads, and when it counts as lost."""
-
-    max_rate: Rate | None = Field(
-        None, description="Bytes/s that a consumer is held to (a quota); none by default."
-    )
-    calibrated_rate: Rate = Field(
-        10e6, description="Bytes/s that a consumer reaches: what `lagless calibrate` measured."
-    )
-    batch_bytes: Size = Field(5_000_000, description="Bytes a cycle gathers: the paper's 5 MB.")
-    wait_seconds: Seconds = Field(1, description="Seconds a cycle waits for its bytes.")
-    max_batch_bytes: Size = Field(50_000_000, description="Bytes a cycle may take of a backlog.")
-    heartbeat: Seconds = Field(2, description="Seconds between heartbeats.")
-    lost_after: Seconds = Field(20, description="Seconds of silence after which it is lost.")
-    start_deadline: Seconds = Field(120, description="Seconds until a new consumer must be ready.")
-    order_deadline: Seconds = Field(30, description="Seconds until an order must have a receipt.")
-    cycle_deadline: Seconds = Field(60, description="Seconds until a cycle must have ended.")
-    start: Literal["earliest", "latest"] = Field(
-        "earliest", description="Where to begin with a topic that the group has never read."
-    )
-    on_data_loss: Literal["fail", "continue"] = Field(
-        "fail", description="When Kafka deleted records before they were read."
-    )
-    metrics_port: int | None = Field(
-        None, ge=0, le=65535, description="Port of /metrics and /health; none by default."
-    )
-
-    @model_validator(mode="after")
-    def _sane(self) -> Self:
-        if self.max_batch_bytes < self.batch_bytes:
-            raise ValueError(
-                f"max_batch_bytes is {self.max_batch_bytes} and should be at least batch_bytes, "
-                f"{self.batch_bytes}"
-            )
-        if self.lost_after <= self.heartbeat:
-            raise ValueError(
-                f"lost_after is {self.lost_after:g} s and should be more than heartbeat, "
-                f"{self.heartbeat:g} s"
-            )
-        return self
-
-
-class TopicSettings(_Branch):
-    """What a topic's records are and which table they land in."""
-
-    format: Literal["raw", "text", "json"] = Field("raw", description="How values are read.")
-    schema_: str | None = Field(
-        None, alias="schema", description="DDL of JSON fields; without one it is inferred once."
-    )
-    evolve: bool = Field(False, description="Add new fields as columns instead of counting them.")
-    transform: str | None = Field(
-        None, description="A function DataFrame -> DataFrame of yours, as module:function."
-    )
-    table: str | None = Field(None, description="Name of the table; the topic's name by default.")
-
-    @field_validator("transform")
-    @classmethod
-    def _named(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[\w.]+:[A-Za-z_]\w*", value):
-            raise ValueError(f"is {value!r} and should be module:function")
-        return value
-
-
-class SparkSettings(_Branch):
-    """Which Spark does the work."""
-
-    url: str = Field("local[2]", description="local[n], spark://…, k8s://… or sc://host:port.")
-    conf: Mapping[str, str] = Field({}, description="Settings handed to Spark as they are.")
-
-    @field_validator("url")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if not re.match(r"local(\[.*\])?$|spark://|k8s://|sc://|yarn$", value):
-            raise ValueError(f"is {value!r} and should be local[n], spark://…, k8s://… or sc://…")
-        return value
-
-
-class LakeSettings(_Branch):
-    """Where the Delta tables are."""
-
-    path: Path = Field(description="Folder of the tables, one per topic.")
-    log_retention_hours: Seconds = Field(
-        24, description="Hours that old entries of a table's log are kept at most."
-    )
-    log_entries: int = Field(
-        1000,
-        ge=100,
-        description="Entries kept behind the newest checkpoint of a table's log, for readers that "
-        "follow it; every commit lists them all.",
-    )
-
-    @field_validator("path", mode="before")
-    @classmethod
-    def _local(cls, value: Any) -> Any:
-        if isinstance(value, str) and "://" in value:
-            if value.startswith("file://"):
-                return value.removeprefix("file://")
-            raise ValueError(f"is {value!r}: only a folder of a file system is supported")
-        return value
-
-
-class ProvisionerSettings(_Branch):
-    """Who starts and stops consumers."""
-
-    kind: Literal["processes", "kubernetes"] = Field(
-        "processes", description="processes on this machine, or one Kubernetes Deployment each."
-    )
-    directory: Path | None = Field(
-        None, description="processes: folder for pid files and logs; next to the lake by default."
-    )
-    restarts: int = Field(5, ge=0, description="Starts of one consumer within `restart_window`.")
-    restart_window: Seconds = Field(300, description="Seconds over which restarts are counted.")
-    namespace: str | None = Field(None, description="kubernetes: namespace; the own by default.")
-    image: str | None = Field(None, description="kubernetes: image of the consumer.")
-    template: Path | None = Field(
-        None, description="kubernetes: YAML of a Deployment that is laid over the built-in one."
-    )
-    kubeconfig: Path | None = Field(None, description="kubernetes: file; in-cluster by default.")
-    owner: str | None = Field(
-        None, description="kubernetes: Deployment whose deletion deletes the consumers too."
-    )
-    config_map: str | None = Field(
-        None, description="kubernetes: ConfigMap with lagless.toml for the consumers."
-    )
-
-
-class DashboardSettings(_Branch):
-    """The page."""
-
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    token: SecretStr | None = Field(
-        None, description="Token for anything that changes the group; only from the environment."
-    )
-
-
-def _listed(value: Any) -> Any:
-    return [entry.strip() for entry in value.split(",")] if isinstance(value, str) else value
-
-
-class Settings(_Branch):
+class Settings(Branch):
     """Everything that can be set."""
 
-    group: str = Field(description="Kafka group of the offsets, and prefix of what lagless names.")
-    topics: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
-        min_length=1, description="Names, or regular expressions for the whole name."
-    )
+    group: Annotated[
+        str, like(r"[A-Za-z0-9._-]{1,200}", 'letters, digits, ".", "_" and "-", at most 200')
+    ]
+    """Consumer group to commit offsets to; also the prefix of lagless's own topics."""
+    topics: Annotated[tuple[str, ...], BeforeValidator(listed)] = Field(min_length=1)
+    """Topics to read: names, or regular expressions that match the whole name."""
     kafka: KafkaSettings = KafkaSettings()
     monitor: MonitorSettings = MonitorSettings()
     controller: ControllerSettings = ControllerSettings()
     consumer: ConsumerSettings = ConsumerSettings()
-    topic: Mapping[str, TopicSettings] = Field({}, description="Per topic, by its name.")
+    members: MembersSettings = MembersSettings()
+    topic: Mapping[str, TopicSettings] = {}
+    """Settings per topic."""
+    registry: RegistrySettings = RegistrySettings()
     spark: SparkSettings = SparkSettings()
     lake: LakeSettings
+    compaction: CompactionSettings = CompactionSettings()
     provisioner: ProvisionerSettings = ProvisionerSettings()
     dashboard: DashboardSettings = DashboardSettings()
 
-    @field_validator("group")
+    @model_validator(mode="before")
     @classmethod
-    def _group(cls, value: str) -> str:
-        if not _NAME.fullmatch(value) or len(value) > 200:
-            raise ValueError(f'is {value!r} and should be letters, digits, ".", "_" and "-"')
+    def _of_others(cls, value: Any) -> Any:
+        """Ask for no lake where members of another kind read, and start none of them."""
+        members = value.get("members") if isinstance(value, Mapping) else None
+        if isinstance(members, Mapping) and members.get("kind") == "group":
+            starts = value.get("provisioner", {})
+            if isinstance(starts, Mapping):
+                starts = {"kind": "none", **starts}
+            return {"lake": {"path": "."}, **value, "provisioner": starts}
         return value
+
+    @model_validator(mode="after")
+    def _who_starts(self) -> Self:
+        """Refuse a provisioner that belongs to the other kind of members."""
+        kind = self.provisioner.kind
+        if self.of_others and kind in OWN_KINDS:
+            raise ValueError(
+                f"provisioner.kind is {kind!r}, which starts lagless's own consumers; with "
+                'members.kind = "group" it should be "none", "deployment", "statefulset" or '
+                '"keda"'
+            )
+        if not self.of_others and kind not in OWN_KINDS:
+            raise ValueError(
+                f"provisioner.kind is {kind!r}, which is for members that lagless did not write; "
+                'it should be "processes" or "kubernetes", unless members.kind is "group"'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _where_compaction_runs(self) -> Self:
+        """Refuse to compact from where there may be no way to the lake."""
+        if self.compaction.watch and self.provisioner.kind != "processes":
+            raise ValueError(
+                "compaction.watch is true, which starts a process beside the controller, and "
+                f"provisioner.kind is {self.provisioner.kind!r}; run `lagless compact --watch` "
+                "where the lake can be reached instead, for example as a Deployment of its own"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _where_schemas_are(self) -> Self:
+        """Refuse a format that needs a registry where none is named."""
+        for name, topic in self.topic.items():
+            formats = {"format": topic.format, "key_format": topic.key_format}
+            asking = [key for key, kind in formats.items() if kind == "avro"]
+            if asking and self.registry.url is None:
+                raise ValueError(
+                    f"topic.{name}.{asking[0]} is 'avro', which needs a schema registry: set "
+                    "registry.url"
+                )
+        return self
 
     @field_validator("topics")
     @classmethod
@@ -274,8 +174,8 @@ class Settings(_Branch):
         for entry in value:
             try:
                 re.compile(entry)
-            except re.error as error:
-                raise ValueError(f"{entry!r} is no regular expression: {error}") from error
+            except (re.error, OverflowError, RecursionError) as error:
+                raise ValueError(f"{entry!r} is not a regular expression: {error}") from error
         return value
 
     @cached_property
@@ -284,7 +184,7 @@ class Settings(_Branch):
         return names, tuple(re.compile(entry) for entry in self.topics if entry not in names)
 
     def of_interest(self, topic: str) -> bool:
-        """Say whether the group reads this topic; own and internal topics only by their name."""
+        """Return whether the group reads this topic; patterns skip own and internal topics."""
         names, patterns = self._matchers
         if topic in names:
             return True
@@ -294,26 +194,35 @@ class Settings(_Branch):
 
     @property
     def topic_names(self) -> tuple[str, ...] | None:
-        """The topics where all are given by name, None where one is a regular expression."""
+        """The topics if all are given by name, None if any is a regular expression."""
         names, patterns = self._matchers
         return None if patterns else tuple(sorted(names))
 
     @property
     def own_topics(self) -> frozenset[str]:
-        """The topics that lagless itself makes for this group."""
-        return frozenset(
-            {
-                self.monitor.topic,
-                self.controller.metadata_topic,
-                self.state_topic,
-                self.event_topic,
-                self.leader_topic,
-            }
-        )
+        """The topics that lagless creates for this group."""
+        of_roles = (self.monitor.topic, self.controller.metadata_topic)
+        own = {*of_roles, self.state_topic, self.event_topic, self.leader_topic}
+        return frozenset(own | {self.plan_topic, *self.nudge_topics} if self.of_others else own)
+
+    @property
+    def of_others(self) -> bool:
+        """Whether the members of the group are consumers that lagless did not write."""
+        return self.members.kind == "group"
+
+    @property
+    def plan_topic(self) -> str:
+        """The compacted topic that holds the plan for members that lagless did not write."""
+        return f"{self.group}.plan"
+
+    @property
+    def nudge_topics(self) -> tuple[str, str]:
+        """The two topics between which the member switches that makes Kafka assign again."""
+        return f"{self.group}.nudge-a", f"{self.group}.nudge-b"
 
     @property
     def state_topic(self) -> str:
-        """The compacted topic of what controller and consumers persist."""
+        """The compacted topic that holds the state of the controller and the consumers."""
         return f"{self.group}.state"
 
     @property
@@ -323,12 +232,14 @@ class Settings(_Branch):
 
     @property
     def leader_topic(self) -> str:
-        """The topic of one partition whose holder, in the group of the same name, acts."""
+        """The topic with one partition; the controller that holds it is the leader."""
         return f"{self.group}.controller"
 
     @property
     def max_rate(self) -> float:
         """C̄: what a consumer can read, in bytes/s."""
+        if self.of_others and self.members.rate is not None:
+            return self.members.rate
         return self.consumer.max_rate or self.consumer.calibrated_rate
 
     @property
@@ -337,9 +248,9 @@ class Settings(_Branch):
         return model.capacity(self.max_rate, self.controller.iteration, self.controller.rebalance)
 
     def of_topic(self, name: str) -> TopicSettings:
-        """Give the settings of a topic, or the defaults."""
+        """Return the settings of a topic, or the defaults."""
         return self.topic.get(name, TopicSettings())
 
     def table_of(self, topic: str) -> str:
-        """Give the name of the table that a topic lands in."""
+        """Return the name of the table that a topic is written to."""
         return self.of_topic(topic).table or topic

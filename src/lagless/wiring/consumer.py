@@ -4,32 +4,42 @@ import contextlib
 import logging
 import os
 import sys
+import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import Event, Thread
 
 from lagless import extras, messages
+from lagless.consumer import metrics
 from lagless.consumer.service import Service
 from lagless.errors import LaglessError, TryAgain
 from lagless.messages import WriteSpeeds
 from lagless.model import Consumer, TopicPartition
+from lagless.ports import Span, Topic
 from lagless.settings import Settings
-from lagless.wiring import bonds
-from lagless.wiring.clocks import RealClock
+from lagless.wiring import clock as endings
+from lagless.wiring import own_spark
+from lagless.wiring.clock import RealClock
+from lagless.wiring.reloading import Reloading
 
 with extras.needed("kafka"):
-    from lagless.adapters import metrics
+    from lagless.adapters import endpoints
     from lagless.adapters.kafka import connection, topics
-    from lagless.adapters.kafka.mailbox import ConsumerMailbox
-    from lagless.adapters.kafka.partitions import Offsets
+    from lagless.adapters.kafka.mail import ConsumerMailbox
+    from lagless.adapters.kafka.offsets import Offsets
     from lagless.adapters.kafka.speeds import LatestSpeeds
 with extras.needed("spark"):
-    from lagless.adapters.lake.lake import Lake
-from lagless.embedded import sessions
+    from lagless.adapters.lake.tables import Lake
+from lagless.adapters.schema_registry import SchemaRegistry
+from lagless.adapters.spark import sessions
 
 log = logging.getLogger("lagless.consumer")
+TOPICS, PARTITIONS = 3, 8
+"""At most so many topics, and partitions of each, are read before there is an assignment."""
+WITHOUT_MONITOR = 60.0
+"""Seconds until a topic of speeds that cannot be read is tried again, since a try takes seconds."""
 BIRTH = "LAGLESS_BIRTH"
 """The variable in which the provisioner names the start that this process is."""
 
@@ -52,28 +62,27 @@ def run(
     partitions: Collection[TopicPartition],
     ending: Event,
     tell: Callable[[str], None],
+    reloading: Reloading | None = None,
 ) -> Outcome:
     """Run a consumer until `ending` is set or it is retired; with `partitions`, by hand."""
     # A user's transform is looked for where the command was started.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    bonds.end_with(ending)
-    clock = RealClock(ending)
+    endings.end_with_named_process(ending)
+    clock, deadline = RealClock(ending), settings.consumer.cycle_deadline
     offsets = Offsets(settings)
-    lake = make_lake(settings)
+    lake = make_lake(settings, offsets)
     # The session takes longest: open it while the mailbox is.
     Thread(target=_open_early, args=(lake,), name="spark-open", daemon=True).start()
     # It answers from the start: who waits for Kafka is alive, and not ready.
-    made: list[Service] = []
-    endpoint = None
-    if settings.consumer.metrics_port is not None:
-        endpoint = metrics.serve(
-            settings.consumer.metrics_port,
-            metrics.registry(lambda: families(made[0], clock.now()) if made else ()),
-            lambda: stuck(made[0], settings, clock.now()) if made else "",
-            ready=lambda: unready(made[0]) if made else "it waits for Kafka",
-        )
-        tell(f"metrics and health on port {endpoint.port}")
+    service: Service | None = None
+    endpoint = endpoints.serve(
+        settings.consumer.metrics_port,
+        endpoints.registry(metrics.METRICS, lambda: service, clock.now),
+        lambda: metrics.stuck(service, deadline, clock.now()) if service else "",
+        ready=lambda: metrics.unready(service) if service else "waiting for Kafka",
+        tell=tell,
+    )
     mailbox = None if partitions else _mailbox(settings, consumer, clock, ending)
     service = Service(
         settings.group,
@@ -86,30 +95,21 @@ def run(
         mailbox,
         _speeds(settings),
     )
-    made.append(service)
+    if reloading is not None:
+        reloading.start(lambda new: service.adopt(new.consumer))
+    own_spark.keep_archive(settings, lambda: service.vitals.ready, clock)
     try:
         if partitions:
             tell(f"reading {', '.join(map(str, sorted(partitions)))}")
             service.run_by_hand(partitions, ending.is_set)
         else:
-            tell(f"consumer {consumer} waits for orders")
+            tell(f"consumer {consumer} is waiting for orders")
             service.run(ending.is_set)
     finally:
-        if endpoint is not None:
-            endpoint.close()
-        if mailbox is not None:
-            mailbox.close()
-        offsets.close()
-        lake.close()
-    vitals = service.vitals
-    return Outcome(
-        vitals.cycles,
-        vitals.records,
-        vitals.rejected,
-        vitals.unknown_fields,
-        vitals.gone,
-        vitals.bytes,
-    )
+        for part in (endpoint, mailbox, offsets, lake):
+            if part is not None:
+                part.close()
+    return Outcome(*(getattr(service.vitals, field.name) for field in fields(Outcome)))
 
 
 def _mailbox(
@@ -128,13 +128,32 @@ def _mailbox(
             clock.sleep(1.0)
 
 
-def make_lake(settings: Settings) -> Lake:
-    """Give the tables of these settings."""
+def make_lake(settings: Settings, offsets: Offsets | None = None) -> Lake:
+    """Return the tables of these settings; with offsets, Spark rehearses on records of Kafka."""
     return Lake(
         settings,
         connection.spark(settings.kafka),
-        lambda: sessions.session(settings.spark.url, settings.spark.conf),
+        lambda: sessions.session(settings.spark.master, settings.spark.configuration),
+        SchemaRegistry(settings.registry) if settings.registry.url else None,
+        dict if offsets is None else lambda: _records(settings, offsets),
     )
+
+
+def _records(settings: Settings, offsets: Offsets) -> dict[Topic, dict[TopicPartition, Span]]:
+    """Return what there is to read of the topics with the most records."""
+    spans: dict[str, dict[TopicPartition, Span]] = {}
+    with contextlib.suppress(LaglessError):
+        for p, bounds in offsets.bounds(offsets.partitions(settings.of_interest)).items():
+            if bounds.end > bounds.earliest:
+                spans.setdefault(p.topic, {})[p] = Span(bounds.earliest, bounds.end)
+        largest = sorted(spans, key=lambda name: -sum(map(len, spans[name].values())))[:TOPICS]
+        known = offsets.topics(largest)
+        return {
+            known[name][0]: dict(list(spans[name].items())[:PARTITIONS])
+            for name in largest
+            if name in known
+        }
+    return {}
 
 
 def _open_early(lake: Lake) -> None:
@@ -144,51 +163,16 @@ def _open_early(lake: Lake) -> None:
 
 def _speeds(settings: Settings) -> Callable[[], WriteSpeeds | None]:
     latest = LatestSpeeds(settings)
+    asked_again = float("-inf")
 
     def read() -> WriteSpeeds | None:
-        try:
+        nonlocal asked_again
+        if time.monotonic() < asked_again:
+            return None
+        with contextlib.suppress(LaglessError):
             return latest.latest()
-        except LaglessError:
-            return None  # no monitor: the consumer measures by itself
+        # No monitor: the consumer measures by itself. A missing topic is waited for.
+        asked_again = time.monotonic() + WITHOUT_MONITOR
+        return None
 
     return read
-
-
-def unready(service: Service) -> str:
-    """Say why the consumer is not ready; "" if it is: warmed up, once and for all."""
-    vitals = service.vitals
-    return "" if vitals.ready else vitals.trouble or "it is warming up"
-
-
-def stuck(service: Service, settings: Settings, now: float) -> str:
-    """Say why only a new start can help; "" if it need not.
-
-    Trouble that passes, Spark or Kafka away, is no reason: a new start would have it too.
-    """
-    began = service.vitals.cycle_began
-    if began is not None and now - began > 2 * settings.consumer.cycle_deadline:
-        return f"the cycle has not ended for {now - began:.0f} s"
-    return ""
-
-
-def families(service: Service, now: float) -> Iterator[metrics.Family]:
-    """Give the metrics of the consumer."""
-    vitals = service.vitals
-    for name, words, value in (
-        ("bytes_per_second", "Log bytes read per second.", vitals.rate(now)),
-        ("cycle_seconds", "Seconds of the last cycle.", vitals.cycle_seconds),
-        ("lag_bytes", "Log bytes not yet read.", vitals.lag_bytes),
-        ("lag_records", "Records not yet read.", vitals.lag_records),
-        ("lag_seconds", "Age of the oldest record not yet read.", vitals.lag_seconds),
-        ("partitions", "Partitions held.", len(service.state.held)),
-    ):
-        yield metrics.Family(f"lagless_consumer_{name}", words, {(): value})
-    for name, words, value in (
-        ("cycles", "Cycles ended.", vitals.cycles),
-        ("records", "Records read.", vitals.records),
-        ("rejected", "Records rejected.", vitals.rejected),
-        ("unknown_fields", "Fields that the schema does not name.", vitals.unknown_fields),
-        ("gone", "Offsets that Kafka deleted before they were read.", vitals.gone),
-        ("bytes", "Log bytes read.", vitals.bytes),
-    ):
-        yield metrics.Family(f"lagless_consumer_{name}", words, {(): value}, kind="counter")

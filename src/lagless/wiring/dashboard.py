@@ -1,52 +1,69 @@
 """The dashboard on Kafka."""
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from time import monotonic, time
 
 from lagless import extras
+from lagless.errors import LaglessError
+from lagless.ports import GroupSummary
 from lagless.settings import Settings
-from lagless.wiring.clocks import RealClock
+from lagless.wiring import clock
 
 with extras.needed("kafka"):
-    from lagless.adapters import metrics
-    from lagless.adapters.kafka.watching import Watcher
+    from lagless.adapters import endpoints
+    from lagless.adapters.kafka import group_list
+    from lagless.adapters.kafka.topic_watch import Watcher
 with extras.needed("dashboard"):
-    from lagless.dashboard import app
-    from lagless.dashboard.desk import Desk
+    from lagless.dashboard import metrics, server
+    from lagless.dashboard.costing import Replay
+    from lagless.dashboard.view import Feed
+
+EVERY = 5.0
 
 
-def run(settings: Settings, port: int | None, ready: Callable[[str], None]) -> None:
-    """Serve the page until the process is asked to end; `ready` is told its address."""
+@dataclass(slots=True)
+class Groups:
+    """The groups of the cluster, read from Kafka at most every `EVERY` seconds."""
+
+    settings: Settings
+    _lock: Lock = field(default_factory=Lock)
+    _read_at: float = float("-inf")
+    _known: Sequence[GroupSummary] = ()
+
+    def __call__(self) -> Sequence[GroupSummary]:
+        """Return them."""
+        with self._lock:
+            if monotonic() - self._read_at > EVERY:
+                try:
+                    self._known = group_list.summaries(self.settings, time())
+                except LaglessError as error:
+                    self._known = [GroupSummary(self.settings.group, trouble=str(error))]
+                self._read_at = monotonic()
+            return self._known
+
+
+def run(
+    settings: Settings, port: int | None, ready: Callable[[str], None], replay: Replay | None = None
+) -> None:
+    """Serve the page until SIGINT or SIGTERM; `ready` is called with its address."""
+    # uvicorn raises the signal again when it has ended; an orderly end is not a failure.
+    clock.on_signals(lambda: sys.exit(0))
     watcher = Watcher(settings)
     try:
-        desk = Desk(watcher, settings, RealClock())
-        registry = metrics.registry(lambda: families(desk, watcher))
+        real = clock.RealClock()
+        feed = Feed(watcher, settings, real, replay)
+        registry = endpoints.registry(metrics.METRICS, lambda: feed, real.now)
         listening = settings.dashboard.port if port is None else port
-        app.serve(
-            desk, settings.dashboard.host, listening, ready, lambda: metrics.exposed(registry)
+        server.serve(
+            feed,
+            settings.dashboard.host,
+            listening,
+            ready,
+            lambda: endpoints.exposed(registry),
+            Groups(settings),
         )
     finally:
         watcher.close()
-
-
-def families(desk: Desk, watcher: Watcher) -> Iterator[metrics.Family]:
-    """Give the metrics of the dashboard; they stand on the page's own port, at /metrics."""
-    seen = desk.snapshot
-    yield metrics.Family(
-        "lagless_dashboard_connected",
-        "1 while Kafka answers the dashboard.",
-        {(): float(seen.link.heard and not seen.link.trouble)},
-    )
-    yield metrics.Family(
-        "lagless_plain_kafka_consumers",
-        "Consumers that an assignment by number of partitions would need.",
-        {(): seen.plain_kafka},
-    )
-    yield metrics.Family(
-        "lagless_dashboard_messages", "Messages taken in.", {(): desk.messages}, kind="counter"
-    )
-    yield metrics.Family(
-        "lagless_dashboard_undecodable",
-        "Messages that could not be read.",
-        {(): watcher.undecodable},
-        kind="counter",
-    )

@@ -4,12 +4,18 @@ confluent-kafka, kafka-python and Spark's Kafka source name the same things diff
 leave here as Hidden, whose `repr` shows nothing: kafka-python writes its configuration to its log.
 """
 
+import json
 import logging
 import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-from lagless.errors import WrongSettings
+from lagless.errors import TryAgain, WrongSettings
 from lagless.settings import KafkaSettings, Security
 
 CLIENT_ID = "lagless"
@@ -17,7 +23,7 @@ log = logging.getLogger("lagless.kafka")
 
 
 class Hidden(str):
-    """A text for clients alone: neither `repr` nor a printed dictionary shows it."""
+    """A string that only clients see: neither `repr` nor a printed dictionary shows it."""
 
     __slots__ = ()
 
@@ -33,18 +39,17 @@ def confluent(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
         "client.id": CLIENT_ID,
         "security.protocol": security.protocol,
         "logger": log,
-        # Come back soon after a broker did: roles have their own growing pauses.
+        # Reconnect soon after a broker is back: roles have their own growing pauses.
         "reconnect.backoff.max.ms": 2000,
         "socket.timeout.ms": 10_000,
     }
     if security.protocol.endswith("SSL"):
-        for name, file in (
-            ("ssl.ca.location", security.ca_file),
-            ("ssl.certificate.location", security.certificate_file),
-            ("ssl.key.location", security.key_file),
-        ):
-            if file is not None:
-                config[name] = str(_readable(file, name))
+        files = {
+            "ssl.ca.location": security.ca_file,
+            "ssl.certificate.location": security.certificate_file,
+            "ssl.key.location": security.key_file,
+        }
+        config |= {name: str(_readable(file, name)) for name, file in files.items() if file}
         config["ssl.endpoint.identification.algorithm"] = (
             "https" if security.verify_hostname else "none"
         )
@@ -80,9 +85,11 @@ def kafka_python(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
     if security.mechanism is not None:
         config["sasl_mechanism"] = security.mechanism
     if security.mechanism == "OAUTHBEARER":
-        from lagless.adapters.kafka import tokens  # needs kafka-python
+        # Importing kafka-python takes a tenth of a consumer's start, and consumers do not use it.
+        from kafka.net.sasl.oauth import AbstractTokenProvider
 
-        config["sasl_oauth_token_provider"] = tokens.Provider(security)
+        AbstractTokenProvider.register(Provider)
+        config["sasl_oauth_token_provider"] = Provider(security)
     elif security.mechanism is not None:
         config["sasl_plain_username"] = security.username
         config["sasl_plain_password"] = Hidden(security.read_password())
@@ -90,7 +97,7 @@ def kafka_python(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
 
 
 def spark(kafka: KafkaSettings) -> dict[str, str]:
-    """Give the options of Spark's Kafka source, PEM files by content: executors lack the files."""
+    """Return the options of Spark's Kafka source, with PEM files inlined: executors lack them."""
     security = kafka.security
     options = {
         "kafka.bootstrap.servers": kafka.bootstrap,
@@ -144,22 +151,71 @@ def _ssl_context(security: Security) -> ssl.SSLContext:
     )
     context.check_hostname = security.verify_hostname
     if security.certificate_file is not None:
-        key = security.key_file
         try:
-            context.load_cert_chain(security.certificate_file, key)
-        except (OSError, ssl.SSLError) as error:
+            context.load_cert_chain(security.certificate_file, security.key_file)
+        except OSError as error:
             raise WrongSettings(
                 f"kafka.security.certificate_file: {security.certificate_file} and its key "
-                "cannot be used; they should be a PEM certificate and the key that belongs to it"
+                "cannot be used; expected a PEM certificate and its private key"
             ) from error
     return context
 
 
 def _readable(file: Path, name: str) -> Path:
     if not file.is_file():
-        raise WrongSettings(f"kafka.security: {name}: there is no file {file}; it should be PEM")
+        raise WrongSettings(f"kafka.security: {name}: file {file} does not exist; expected PEM")
     return file
 
 
 def _content(file: Path, name: str) -> str:
     return _readable(file, name).read_text()
+
+
+EARLY = 60.0
+"""Seconds before its end at which a new token is fetched."""
+
+
+class Provider:
+    """Fetch a token with the client's id and secret, and keep it until shortly before its end.
+
+    It is what kafka-python takes for an AbstractTokenProvider.
+    """
+
+    def __init__(self, security: Security) -> None:
+        self._security = security
+        self._token = ""  # nosec B105  # none yet
+        self._ends_at = 0.0
+
+    def __repr__(self) -> str:
+        return "Provider(…)"
+
+    def extensions(self) -> dict[str, str]:
+        """Return nothing more to send with a token."""
+        return {}
+
+    def token(self) -> str:
+        """Return a token that is valid now."""
+        if time.monotonic() < self._ends_at:
+            return self._token
+        security = self._security
+        form = {"grant_type": "client_credentials"}
+        if security.scope is not None:
+            form["scope"] = security.scope
+        pair = f"{security.client_id}:{security.read_client_secret()}"
+        request = urllib.request.Request(
+            security.token_url or "",
+            data=urllib.parse.urlencode(form).encode(),
+            headers={"Authorization": "Basic " + b64encode(pair.encode()).decode()},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:  # nosec B310  # of the settings
+                answer = json.load(response)
+            self._token = str(answer["access_token"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TryAgain(
+                f"{security.token_url} issued no token for client {security.client_id}: "
+                f"{type(error).__name__}"
+            ) from error
+        lifetime = float(answer.get("expires_in", 2 * EARLY))
+        self._ends_at = time.monotonic() + max(lifetime - EARLY, lifetime / 2)
+        return self._token

@@ -1,4 +1,4 @@
-"""Which rights (ACLs) lagless needs, and which of them are missing.
+"""Which ACLs lagless needs, and which of them are missing.
 
 Kafka tells a user its rights on what exists. Nothing is changed to find out: what is not there
 yet is made on trial only.
@@ -7,16 +7,16 @@ yet is made on trial only.
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from kafka import errors as kafka_errors
 
-from lagless.adapters.kafka import connection, log_sizes, topics, troubles
+from lagless.adapters.kafka import connection, contact, failures, log_sizes, topics
 from lagless.errors import TryAgain
-from lagless.settings import Settings
+from lagless.settings import Security, Settings
 
 TIMEOUT = 15.0
 Kind = Literal["cluster", "topic", "group", "transactional-id"]
@@ -43,10 +43,11 @@ class Right:
     """Whether it is asked for everything whose name begins so."""
 
     def command(self, user: str) -> str:
-        """Give the words after `kafka-acls.sh --bootstrap-server …` that grant it."""
+        """Return the words after `kafka-acls.sh --bootstrap-server …` that grant it."""
         thing = "--cluster" if self.kind == "cluster" else f"--{self.kind} {self.name}"
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
-        return f"--add --allow-principal User:{user} --operation {self.operation} {thing}{pattern}"
+        principal = f"'User:{user}'" if " " in user else f"User:{user}"
+        return f"--add --allow-principal {principal} --operation {self.operation} {thing}{pattern}"
 
 
 def needed(settings: Settings, names: Iterable[str]) -> Iterator[Right]:
@@ -70,6 +71,10 @@ def needed(settings: Settings, names: Iterable[str]) -> Iterator[Right]:
         yield Right("topic", own, operation, "controller", prefixed=True)
     yield Right("group", settings.group, "Read", "controller", prefixed=True)
     yield Right("transactional-id", own, "Write", "controller", prefixed=True)
+    if settings.of_others:
+        for name in names:
+            yield Right("topic", name, "Describe", "controller")
+        return
     for name in names:
         yield Right("topic", name, "Read", "consumer")
     yield Right("topic", speeds, "Read", "consumer")
@@ -80,71 +85,72 @@ def needed(settings: Settings, names: Iterable[str]) -> Iterator[Right]:
 
 
 def check(settings: Settings) -> list[str]:
-    """Name what is missing at the broker, each in a sentence with the command that mends it."""
+    """Name what is missing at the broker, each in a sentence with the command that grants it."""
+    contact.reach(settings.kafka)
     admin = AdminClient(connection.confluent(settings.kafka))
-    found, problems = _topics_of_interest(admin, settings)
-    user = settings.kafka.security.username or settings.kafka.security.client_id or "ANONYMOUS"
+    names, problems = _topics_of_interest(admin, settings)
+    user = _principal(settings.kafka.security)
     held = _Held(admin, settings)
     missing: dict[tuple[str, str, str], tuple[Right, list[str]]] = {}
-    for right in needed(settings, found):
+    for right in needed(settings, names):
         for name in held.without(right):
             key = (right.kind, name, right.operation)
             missing.setdefault(key, (right, []))[1].append(right.role)
     for name in sorted(held.absent):
-        problems.append(f"topic {name} is not there: make it, or take it out of topics")
+        problems.append(f"topic {name} does not exist: create it, or remove it from topics")
     for (kind, name, operation), (right, roles) in missing.items():
         thing = "the cluster" if kind == "cluster" else f"{kind} {name}"
         problems.append(
-            f"{thing}: the right {operation} is missing, which {' and '.join(roles)} "
+            f"{thing}: the ACL for {operation} is missing, which {' and '.join(roles)} "
             f"need{'s' if len(roles) == 1 else ''}: kafka-acls.sh {right.command(user)}"
         )
     return problems
 
 
+def _principal(security: Security) -> str:
+    if security.mechanism is None and security.certificate_file is not None:
+        # What the broker makes of the certificate's subject is the broker's own setting.
+        return f"<principal of {security.certificate_file.name}>"
+    return security.username or security.client_id or "ANONYMOUS"
+
+
 def _topics_of_interest(admin: AdminClient, settings: Settings) -> tuple[list[str], list[str]]:
-    with troubles.translated(f"Kafka at {settings.kafka.bootstrap} does not answer"):
+    with failures.translated(f"Kafka at {settings.kafka.bootstrap} does not answer"):
         visible = admin.list_topics(timeout=TIMEOUT).topics
-    names = sorted(name for name in visible if settings.of_interest(name))
-    problems = []
     if settings.topic_names is not None:
-        names = list(settings.topic_names)
-    elif not names:
-        problems.append(
-            f"no topic fits {', '.join(settings.topics)}: make one, or give the right Describe on "
-            "those that are there"
-        )
-    return names, problems
+        return list(settings.topic_names), []
+    names = sorted(name for name in visible if settings.of_interest(name))
+    none = f"no topic matches {', '.join(settings.topics)}: create one, or allow Describe on "
+    return names, [] if names else [none + "the existing ones"]
 
 
 class _Held:
-    """What the user may do, asked once per thing."""
+    """What the user may do, requested once per resource."""
 
     def __init__(self, admin: AdminClient, settings: Settings) -> None:
         self._admin = admin
         self._settings = settings
         self.absent: set[str] = set()
-        """Topics that are read and not there."""
+        """Topics to read that do not exist."""
         self._topics: dict[str, set[str] | None] = {}
-        self._others: dict[tuple[str, str], set[str]] = {}
 
     def without(self, right: Right) -> list[str]:
-        """Name those things that the right is missing on."""
+        """Return the resources on which the right is missing."""
         if right.kind == "topic":
             own = [name for name in self._settings.own_topics if name.startswith(right.name)]
             names = sorted(own) if right.prefixed else [right.name]
             return [name for name in names if not self._on_topic(name, right.operation)]
-        if right.kind == "cluster":
-            return [] if right.operation in self._on_cluster() else [right.name]
-        if right.kind == "group":
-            return [] if right.operation in self._on_group(right.name) else [right.name]
-        return [] if self._on_transactions() else [right.name]
+        if right.kind == "transactional-id":
+            return [] if self._may_write_transactions() else [right.name]
+        held = self._on_cluster if right.kind == "cluster" else self._on_group
+        return [] if right.operation in held else [right.name]
 
     def _on_topic(self, name: str, operation: str) -> bool:
         if name not in self._topics:
             self._topics[name] = self._ask_topic(name)
         held = self._topics[name]
         if held is not None:
-            # What exists need not be made again.
+            # An existing topic need not be created.
             return operation == "Create" or operation in held
         if name not in self._settings.own_topics:
             self.absent.add(name)
@@ -152,7 +158,7 @@ class _Held:
         return operation != "Create" or self._may_make(name)
 
     def _ask_topic(self, name: str) -> set[str] | None:
-        """Give the operations allowed on a topic; None if it is not there."""
+        """Return the operations allowed on a topic; None if it is not there."""
         asked = self._admin.describe_topics(
             TopicCollection([name]), include_authorized_operations=True, request_timeout=TIMEOUT
         )
@@ -164,14 +170,11 @@ class _Held:
                 return None
             if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return set()
-            raise troubles.named(f"topic {name} cannot be looked at", error.args[0]) from error
+            raise failures.named(f"describing topic {name}", error.args[0]) from error
 
     def _may_make(self, name: str) -> bool:
-        plan = topics.plans(self._settings)[name]
         trial = self._admin.create_topics(
-            [NewTopic(name, num_partitions=plan.partitions, config=dict(plan.config))],
-            validate_only=True,
-            request_timeout=TIMEOUT,
+            [topics.plans(self._settings)[name]], validate_only=True, request_timeout=TIMEOUT
         )
         try:
             trial[name].result(TIMEOUT)
@@ -179,35 +182,30 @@ class _Held:
             return bool(error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED)
         return True
 
+    @cached_property
     def _on_cluster(self) -> set[str]:
-        if ("cluster", "") not in self._others:
-            with troubles.translated("the cluster cannot be looked at"):
-                asked = self._admin.describe_cluster(
-                    include_authorized_operations=True, request_timeout=TIMEOUT
-                )
-                held = _words(asked.result(TIMEOUT).authorized_operations)
-            self._others["cluster", ""] = held
-        return self._others["cluster", ""]
+        with failures.translated("describing the cluster"):
+            asked = self._admin.describe_cluster(
+                include_authorized_operations=True, request_timeout=TIMEOUT
+            )
+            return _words(asked.result(TIMEOUT).authorized_operations)
 
-    def _on_transactions(self) -> bool:
-        # confluent-kafka cannot ask about transactions.
+    def _may_write_transactions(self) -> bool:
+        # confluent-kafka cannot describe transactions.
         try:
             with log_sizes.connect(self._settings.kafka) as client:
                 client.describe_transactions([self._settings.leader_topic])
         except kafka_errors.TransactionalIdAuthorizationFailedError:
             return False
         except kafka_errors.BrokerResponseError:
-            return True  # unknown or not yet: rights are looked at first
+            return True  # unknown so far: the broker checks ACLs first
         except kafka_errors.KafkaError as error:
-            raise TryAgain(f"transactions cannot be looked at: {error}") from error
+            raise TryAgain(f"describing transactions: {error}") from error
         return True
 
-    def _on_group(self, name: str) -> set[str]:
-        if ("group", name) not in self._others:
-            self._others["group", name] = self._ask_group(name)
-        return self._others["group", name]
-
-    def _ask_group(self, name: str) -> set[str]:
+    @cached_property
+    def _on_group(self) -> set[str]:
+        name = self._settings.group
         deadline = time.monotonic() + TIMEOUT
         while True:
             asked = self._admin.describe_consumer_groups(
@@ -219,11 +217,9 @@ class _Held:
                 code = error.args[0].code()
                 if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
                     return set()
-                # A coordinator is chosen when it is first asked for.
+                # The coordinator is elected at the first request.
                 if code not in _COORDINATOR or time.monotonic() > deadline:
-                    raise troubles.named(f"group {name} cannot be looked at", error.args[0]) from (
-                        error
-                    )
+                    raise failures.named(f"describing group {name}", error.args[0]) from error
                 time.sleep(0.3)
 
 

@@ -1,5 +1,6 @@
-"""The lake: Spark reads Kafka and writes files, delta-rs adds them to a Delta table's log.
+"""The lake: Spark reads Kafka and writes data files, delta-rs adds them to a Delta table's log.
 
-pyspark and deltalake enter here and nowhere else. The rule that makes every record land exactly
-once is in `table`; what Spark does is in `reading`, `formats` and `writing`.
+pyspark and deltalake are imported here; no role and no other adapter is. The rule that lands every
+record exactly once is in `table`; a record's way is tables > ingestion > formats > drafts > table.
+Only `store` touches a file system.
 """

@@ -7,12 +7,12 @@ from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
-from lagless.adapters.lake.sessions import first_line
+from lagless.adapters.lake.session_holder import first_line
 from lagless.errors import GiveUp, WrongSettings
 
 Transform = Callable[[DataFrame], DataFrame]
 SURE = 2
-"""How often a transform must raise, with the records readable in between, until it is blamed."""
+"""How often a transform must raise, with the records readable in between, to be blamed."""
 
 
 def load(name: str, topic: str) -> Transform:
@@ -20,7 +20,7 @@ def load(name: str, topic: str) -> Transform:
     module_name, _, function = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-        found = getattr(module, function)
+        transform: Transform = getattr(module, function)
     except (ImportError, AttributeError) as error:
         raise WrongSettings(
             f"topic.{topic}.transform: {name} cannot be imported: {error}; it should be "
@@ -28,23 +28,22 @@ def load(name: str, topic: str) -> Transform:
         ) from error
     # Spark's workers need not have the user's module.
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # no types
-    transform: Transform = found
     return transform
 
 
 def apply(transform: Transform | None, name: str | None, rows: DataFrame) -> DataFrame:
-    """Give the transformed rows; GiveUp where no frame comes of it."""
+    """Return the transformed rows; GiveUp where the call itself fails."""
     if transform is None:
         return rows
     try:
         return transform(rows)
     except Exception as error:
-        # It made no frame at all: this is no matter of records.
+        # The call itself failed, so no single record is to blame.
         raise GiveUp(f"{name} raises {type(error).__name__}: {first_line(error)}") from error
 
 
 def blame(transform: Transform, name: str | None, rows: DataFrame) -> PySparkException | None:
-    """Say what the transform raises on these rows; None if it does not, or not each time.
+    """Return what the transform raises on these rows; None if it does not, or not each time.
 
     Raise where the rows themselves cannot be read: then Kafka or Spark is to blame.
     """
@@ -59,7 +58,7 @@ def blame(transform: Transform, name: str | None, rows: DataFrame) -> PySparkExc
         except PySparkException as error:
             raised = error
     if any(word in str(raised) for word in ("ModuleNotFoundError", "ImportError")):
-        # Spark's workers lack something: no record is to blame.
+        # A module is missing on Spark's workers: no record is to blame.
         raise GiveUp(
             f"{name}: {first_line(raised or Exception())}; install it where Spark runs"
         ) from raised
