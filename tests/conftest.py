@@ -3,6 +3,9 @@
 `broker`   the embedded broker; `broker.bootstrap` is its address
 `connect`  the embedded Connect server; `connect.url` is its address
 `spark`    a session on it
+`s3`       an S3 server; its credentials are in the environment while the lane runs
+`bucket`   the name of a fresh bucket on it
+`registry` a schema registry; `registry.url` is its address
 `topic`    `topic(partitions=4)` makes a topic with a fresh name and returns the name
 """
 
@@ -19,12 +22,16 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lagless.embedded.broker import Broker
-    from lagless.embedded.spark import ConnectServer
+    from lagless.lab.parts.apicurio import Apicurio
+    from lagless.lab.parts.broker import Broker
+    from lagless.lab.parts.connect import ConnectServer
+    from lagless.lab.parts.object_store import ObjectStore
 
 # The tests' JVMs live for seconds: what the second compiler makes comes too late for them, and
 # takes a third of the processor.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Making the archive of classes takes a core for half a minute, and they end before it is of use.
+os.environ.setdefault("LAGLESS_SPARK__ARCHIVE", "false")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -36,6 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["kubernetes"] = "needs a cluster: LAGLESS_TEST_KUBECONFIG is not set"
     if not any(map(shutil.which, BROWSERS)):
         reasons["browser"] = "needs a browser: no Chromium was found"
+    if any(item.get_closest_marker("s3") for item in items):
+        from lagless.lab.parts.object_store import MINIO
+
+        if not MINIO.can_run():
+            reasons["s3"] = f"needs an S3 server: {MINIO.lacking}"
     for item in items:
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
@@ -92,7 +104,7 @@ def _descendants() -> list[tuple[psutil.Process, str]]:
 @pytest.fixture(scope="session")
 def broker() -> "Iterator[Broker]":
     """Run one broker for all tests of a lane."""
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     with Broker() as running:
         yield running
@@ -100,21 +112,51 @@ def broker() -> "Iterator[Broker]":
 
 @pytest.fixture(scope="session")
 def connect(broker: "Broker") -> "Iterator[ConnectServer]":
-    """Run one warm Connect server for all tests of a lane."""
-    from lagless.embedded.spark import ConnectServer
+    """Run one warm Connect server for all tests of a lane; it could read buckets itself."""
+    from lagless.lab.parts import s3a
+    from lagless.lab.parts.connect import ConnectServer
 
-    with ConnectServer(bootstrap=broker.bootstrap) as running:
+    conf = {"spark.jars": ",".join(map(str, s3a.all_jars()))}
+    with ConnectServer(bootstrap=broker.bootstrap, conf=conf) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def spark(connect: "ConnectServer") -> "Iterator[SparkSession]":
     """Open one session on the Connect server."""
-    from lagless.embedded.spark import session
+    from lagless.adapters.spark.sessions import session
 
     opened = session(connect.url)
     yield opened
     opened.stop()
+
+
+@pytest.fixture(scope="session")
+def s3() -> "Iterator[ObjectStore]":
+    """Run one S3 server for all tests of a lane."""
+    from lagless.lab.parts.object_store import ObjectStore
+
+    with ObjectStore() as running, pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def bucket(s3: "ObjectStore") -> str:
+    """Make a bucket of the test's own."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    s3.make_bucket(name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def registry() -> "Iterator[Apicurio]":
+    """Run one schema registry for all tests of a lane."""
+    from lagless.lab.parts.apicurio import Apicurio
+
+    with Apicurio() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

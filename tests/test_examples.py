@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lagless.embedded.broker import Broker
-from lagless.embedded.connect import ConnectServer
+from lagless.lab.parts.broker import Broker
+from lagless.lab.parts.connect import ConnectServer
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -54,7 +54,7 @@ def test_from_a_topic_to_a_query(tmp_path: Path, broker: Broker, connect: Connec
     parts = {"LAGLESS_KAFKA__BOOTSTRAP": broker.bootstrap, "LAGLESS_SPARK__URL": connect.url}
     said = run("03_json_topic_to_delta.py", tmp_path, **parts)
     assert "1000 orders landed, 1 record was rejected" in said
-    assert "this is no JSON" in said
+    assert "this is not JSON" in said
     said = run("04_own_transform.py", tmp_path, **parts)
     assert "totals: [0.0, 2.5, 5.0, 7.5, 10.0]" in said
     said = run("06_query_the_lake.py", tmp_path)

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
-from lagless.embedded.broker import Broker
-from lagless.embedded.connect import ConnectServer
+from lagless.lab.parts.broker import Broker
+from lagless.lab.parts.connect import ConnectServer
 from lagless.settings import load
 from lagless.wiring import controller
 
@@ -22,7 +22,7 @@ LAGLESS = [sys.executable, "-m", "lagless"]
 
 
 def blocks(name: str, language: str) -> list[str]:
-    """Give the code blocks of a page, with the repository's own paths made absolute."""
+    """Return the code blocks of a page, with the repository's own paths made absolute."""
     found = re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     return [re.sub(r"(?m)(^|\s)(scripts|\.venv)/", rf"\1{ROOT}/\2/", text) for text in found]
 

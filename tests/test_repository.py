@@ -3,9 +3,12 @@
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import lagless
 
@@ -35,14 +38,35 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     assert found == []
 
 
-def test_packages_are_pinned_without_naming_where_they_come_from() -> None:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert len(pins) > 50
-    assert [
-        line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+", line)
-    ] == []
+def pins(file: str) -> list[str]:
+    """Return a line for each package, with its hashes."""
+    return re.sub(r" \\\n +", " ", (ROOT / file).read_text()).splitlines()[1:]
+
+
+PINS = pins("constraints.txt")
+
+
+@pytest.mark.parametrize("file", ["constraints.txt", "scripts/tools.txt"])
+def test_packages_are_pinned_with_hashes_and_without_naming_where_they_come_from(file: str) -> None:
+    assert len(pins(file)) > 20
+    one = r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+( ; [^\\:/]+)?( --hash=sha256:[0-9a-f]{64})+"
+    assert [line for line in pins(file) if not re.fullmatch(one, line)] == []
     assert [path.name for path in tracked() if path.name in LOCK_FILES] == []
+
+
+def test_nothing_is_installed_that_is_not_pinned() -> None:
+    """Follow what lagless asks for here, through every package that is installed for it."""
+    pinned = {re.split("==", line)[0].lower() for line in PINS}
+    wanted = [("lagless", "dev")]
+    seen = set(wanted)
+    for name, extra in wanted:
+        for text in metadata.distribution(name).requires or ():
+            asked = Requirement(text)
+            if asked.marker is None or asked.marker.evaluate({"extra": extra}):
+                new = {(canonicalize_name(asked.name), e) for e in ("", *asked.extras)} - seen
+                seen |= new
+                wanted += new
+    assert {name for name, _ in seen} - pinned == {"lagless"}
 
 
 @pytest.mark.parametrize("module", ["lagless", "lagless.cli.app"])

@@ -10,7 +10,16 @@ import pytest
 SETUP = Path(__file__).parent.parent / "scripts" / "setup"
 NEEDED = ("bash", "dirname", "sed", "head", "cat", "cksum", "mkdir", "cp")
 
-JARS = "lagless.embedded.jars"
+PINS = """# pins
+numpy==2.4.6 \\
+    --hash=sha256:11
+pyspark-client==4.2.0 \\
+    --hash=sha256:22
+uv==0.13.7 \\
+    --hash=sha256:33 \\
+    --hash=sha256:44
+"""
+JARS = "lagless.adapters.spark.jars"
 
 
 class Machine:
@@ -24,7 +33,7 @@ class Machine:
         (folder / "scripts").mkdir()
         self.setup = Path(shutil.copy(SETUP, folder / "scripts" / "setup"))
         (folder / "pyproject.toml").touch()
-        (folder / "constraints.txt").touch()
+        (folder / "constraints.txt").write_text(PINS)
         for name in NEEDED:
             (self.bin / name).symlink_to(shutil.which(name) or name)
 
@@ -47,16 +56,26 @@ class Machine:
         """Have a Python that notes what it is asked to run, and fails at what has this in it."""
         text = f"""
             echo "$@" >> {self.calls}
+            case "$*" in *"-r /dev/stdin"*) sed s/^/stdin:/ >> {self.calls} ;; esac
             case "$*" in
                 *"{refuses}"*) exit 1 ;;
                 *"venv .venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
-                *"-e .[dev]"*) cp "$0" .venv/bin/lagless ;;
+                *"-e ."*) cp "$0" .venv/bin/lagless ;;
             esac"""
         self.program(self.bin / "python3", text)
 
     def asked(self) -> list[str]:
-        """Give the modules that Python was asked to run, with their arguments."""
+        """Return the modules that Python was asked to run, with their arguments."""
         return [line for line in self.calls.read_text().splitlines() if line.startswith("-m")]
+
+    def pinned(self) -> list[str]:
+        """Return what pip was given to install with hashes, by name."""
+        lines = self.calls.read_text().splitlines()
+        return [
+            line.partition(":")[2].partition("=")[0]
+            for line in lines
+            if "stdin:" in line and "==" in line
+        ]
 
     def run(self, *words: str, status: int = 1, **environ: str) -> str:
         done = subprocess.run(
@@ -136,23 +155,27 @@ def test_libraries_come_by_uv_and_the_jvm_parts_after_them(ready: Machine) -> No
     venv, uv, libraries, jars = ready.asked()
     assert venv == "-m venv .venv"
     assert uv.startswith("-m pip install")
-    assert uv.endswith("-c constraints.txt uv")
+    assert uv.endswith("--require-hashes -r /dev/stdin")
+    assert ready.pinned() == ["uv"]
     assert libraries.startswith("-m uv pip install")
-    assert libraries.endswith("-c constraints.txt -e .[dev]")
+    assert libraries.endswith("-c constraints.txt --build-constraints constraints.txt -e .[dev]")
     assert jars == f"-m {JARS}"
 
 
-@pytest.mark.parametrize("refused", ["constraints.txt uv", "-m uv pip"])
-def test_where_uv_finds_nothing_pip_installs(ready: Machine, refused: str) -> None:
-    ready.python(refused)
+def test_where_uv_finds_nothing_pip_installs(ready: Machine) -> None:
+    ready.python("-m uv pip")
     assert "uv could not install them: trying with pip" in ready.run("libraries", status=0)
-    last = ready.asked()[-1]
-    assert last.startswith("-m pip install")
-    assert last.endswith("-e .[dev]")
+    libraries, lagless = ready.asked()[-2:]
+    assert libraries.startswith("-m pip install")
+    assert libraries.endswith("--require-hashes -r /dev/stdin")
+    # Never pyspark-client, which has the files of pyspark too.
+    assert ready.pinned() == ["uv", "numpy", "uv"]
+    assert lagless.startswith("-m pip install")
+    assert lagless.endswith("--no-deps --no-build-isolation -e .")
 
 
 def test_it_goes_on_where_it_failed_and_does_nothing_twice(ready: Machine) -> None:
-    ready.python("-e .[dev]")
+    ready.python("-e .")
     ready.run()
     ready.python()
     shutil.copy(ready.bin / "python3", ready.setup.parent.parent / ".venv" / "bin" / "python")

@@ -19,7 +19,7 @@ class ProvisionerExam(ABC):
 
     @abstractmethod
     def running(self, provisioner: Provisioner) -> set[Consumer]:
-        """Give the numbers of which a process really runs, by other means than the provisioner."""
+        """Return the numbers whose process really runs, found without the provisioner."""
 
     def wait(self, condition: Callable[[], bool]) -> bool:
         """Wait for a condition; an adapter with virtual time lets it go by."""
@@ -31,7 +31,7 @@ class ProvisionerExam(ABC):
         return True
 
     def listed(self, provisioner: Provisioner) -> dict[Consumer, Instance]:
-        """Give what the provisioner sees, by number."""
+        """Return what the provisioner sees, by number."""
         return {instance.consumer: instance for instance in provisioner.instances()}
 
     def test_nothing_is_there_at_first(self, provisioner: Provisioner) -> None:

@@ -3,7 +3,7 @@
 from types import SimpleNamespace as Thing
 from typing import Any
 
-from lagless.adapters.kafka.answers import Answer, Leader
+from lagless.adapters.kafka.log_sizes import Answer, Leader
 from lagless.model import TopicPartition
 from lagless.ports import LogSize
 

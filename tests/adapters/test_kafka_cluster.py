@@ -19,7 +19,7 @@ from lagless.ports import Measurement
 from lagless.settings import parse
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -40,7 +40,8 @@ class Pair:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
     """Run two brokers in one cluster."""
-    from lagless.embedded import broker, jars, java, lifetimes
+    from lagless.adapters.spark import jars, java
+    from lagless.lab.parts import broker, children
 
     with broker.Broker() as first:
         folder = tmp_path / "data"
@@ -56,7 +57,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         }
         config = tmp_path / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in found.items()))
-        second = lifetimes.bear(
+        second = children.start(
             [java.find().path, "-Xmx512m", "-cp", jars.classpath("broker"), "kafka.Kafka", config],
             tmp_path / "log",
         )
@@ -69,12 +70,10 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
                 time.sleep(0.5)
             yield Pair(first, second)
         finally:
-            lifetimes.end(second)
+            children.end(second)
 
 
-def test_leaders_alone_count_and_a_broker_that_is_down_stops_nobody(
-    pair: Pair,
-) -> None:
+def test_leaders_alone_count_and_a_broker_that_is_down_stops_nobody(pair: Pair) -> None:
     first = pair.first
     admin = AdminClient({"bootstrap.servers": first.bootstrap})
     made = [

@@ -97,9 +97,7 @@ def test_a_missing_password_names_the_variable() -> None:
         connection.confluent(settings({**SCRAM, "password_file": "/nowhere"}).kafka)
 
 
-def test_a_password_in_the_file_of_settings_is_refused_without_repeating_it(
-    tmp_path: Path,
-) -> None:
+def test_a_password_in_the_file_of_settings_is_refused_without_repeating_it(tmp_path: Path) -> None:
     file = tmp_path / "lagless.toml"
     file.write_text(
         'group = "g"\ntopics = ["t"]\n[lake]\npath = "x"\n'

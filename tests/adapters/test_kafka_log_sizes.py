@@ -26,12 +26,12 @@ from lagless.model import TopicPartition
 from lagless.monitor.service import Monitor
 from lagless.monitor.window import Window
 from lagless.settings import Settings, parse
-from lagless.wiring.clocks import RealClock
+from lagless.wiring.clock import RealClock
 from tests.monitor import appended
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = pytest.mark.kafka
 
@@ -108,7 +108,7 @@ def test_new_topics_and_partitions_are_noticed_and_others_left_out(
     assert {p.topic for p in named.measure().sizes} <= {"__consumer_offsets"}
 
 
-def test_deleted_records_and_a_topic_made_anew_are_seen_as_such(
+def test_deleted_records_and_a_topic_created_again_are_seen_as_such(
     broker: "Broker", topic: Callable[..., str], measured: Callable[[Settings], LogSizes]
 ) -> None:
     name = topic()
@@ -134,7 +134,7 @@ def test_deleted_records_and_a_topic_made_anew_are_seen_as_such(
 
 @pytest.mark.slow
 def test_speeds_are_what_the_broker_appended_while_retention_deletes(tmp_path: Path) -> None:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     seconds, interval, window = 24.0, 1.0, 6.0
     shapes = {
@@ -146,11 +146,7 @@ def test_speeds_are_what_the_broker_appended_while_retention_deletes(tmp_path: P
     eager = {"log.retention.check.interval.ms": "1000", "log.initial.task.delay.ms": "1000"}
     with Broker(settings=eager) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        config = {
-            **appended.KEEP_DELETED,
-            "retention.bytes": "2000000",
-            "segment.bytes": "1048576",
-        }
+        config = {**appended.KEEP_DELETED, "retention.bytes": "2000000", "segment.bytes": "1048576"}
         made = admin.create_topics([NewTopic(name, 1, 1, config=config) for name in loads])
         for future in made.values():
             future.result(30)
@@ -188,7 +184,7 @@ def _is_whole(monitor: Monitor, count: int) -> bool:
 
 @pytest.mark.slow
 def test_a_broker_that_restarts_costs_only_the_gap(tmp_path: Path) -> None:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     with Broker(tmp_path / "kafka") as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -288,7 +284,9 @@ def test_the_command_ends_at_once_even_if_kafka_does_not_answer(tmp_path: Path) 
     )
     try:
         assert process.stderr is not None
-        found = re.search(r"port (\d+)", process.stderr.readline())
+        # Before that it says that Kafka cannot be reached.
+        ports = (re.search(r"port (\d+)$", line) for line in process.stderr)
+        found = next(filter(None, ports), None)
         assert found
         assert _status(f"http://127.0.0.1:{found[1]}/health") == 503
         process.send_signal(signal.SIGTERM)

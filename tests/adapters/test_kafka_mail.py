@@ -4,8 +4,8 @@ import json
 import logging
 import random
 import time
-import uuid
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,38 +13,29 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
-from lagless.adapters.kafka import mailbox, reading, speeds, topics, writing
+from lagless.adapters.kafka import mail, speeds, topic_records, topics
 from lagless.errors import TryAgain
 from lagless.messages import ConsumerState, Heartbeat, Order, Receipt, WriteSpeeds
-from lagless.settings import Settings, parse
+from lagless.settings import Settings
+from tests.own_group import own_group
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
 def settings(broker: "Broker") -> Settings:
-    """Give settings of a group of its own, with its own shared topics."""
-    name = f"g{uuid.uuid4().hex[:8]}"
-    return parse(
-        {
-            "group": name,
-            "topics": ["orders"],
-            "lake": {"path": "lake"},
-            "kafka": {"bootstrap": broker.bootstrap},
-            "monitor": {"topic": f"{name}-speeds"},
-            "controller": {"metadata_topic": f"{name}-mail"},
-        }
-    )
+    """Return settings of a group of its own, with its own shared topics."""
+    return own_group(broker.bootstrap)
 
 
 @pytest.fixture
-def writer(settings: Settings) -> Iterator[writing.Writer]:
-    """Give a writer, for what other roles would send."""
+def writer(settings: Settings) -> Iterator[topic_records.Writer]:
+    """Return a writer, for what other roles would send."""
     topics.ensure(settings)
-    made = writing.Writer(settings.kafka)
+    made = topic_records.Writer(settings.kafka)
     yield made
     made.close()
 
@@ -86,8 +77,10 @@ def test_the_metadata_topic_has_room_and_grows(settings: Settings) -> None:
     assert topics.grow(settings, 500) == 501
 
 
-def test_orders_reach_their_consumer_alone(settings: Settings, writer: writing.Writer) -> None:
-    mine, other = mailbox.ConsumerMailbox(settings, 3), mailbox.ConsumerMailbox(settings, 4)
+def test_orders_reach_their_consumer_alone(
+    settings: Settings, writer: topic_records.Writer
+) -> None:
+    mine, other = mail.ConsumerMailbox(settings, 3), mail.ConsumerMailbox(settings, 4)
     try:
         sent = order(settings)
         writer.write(settings.controller.metadata_topic, 3, sent.encode())
@@ -99,9 +92,9 @@ def test_orders_reach_their_consumer_alone(settings: Settings, writer: writing.W
 
 
 def test_what_nobody_can_read_is_counted_and_skipped_with_its_offset(
-    settings: Settings, writer: writing.Writer, caplog: pytest.LogCaptureFixture
+    settings: Settings, writer: topic_records.Writer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    box, topic = mailbox.ConsumerMailbox(settings, 3), settings.controller.metadata_topic
+    box, topic = mail.ConsumerMailbox(settings, 3), settings.controller.metadata_topic
     try:
         newer = order(settings).model_dump() | {"mood": "fine"}
         good = order(settings, generation=2)
@@ -128,41 +121,43 @@ def test_what_nobody_can_read_is_counted_and_skipped_with_its_offset(
 
 
 def test_a_late_reader_goes_on_where_the_last_one_stopped(
-    settings: Settings, writer: writing.Writer
+    settings: Settings, writer: topic_records.Writer
 ) -> None:
     topic = settings.controller.metadata_topic
     writer.write(topic, 3, order(settings, generation=1).encode())
-    first = mailbox.ConsumerMailbox(settings, 3)
+    first = mail.ConsumerMailbox(settings, 3)
     assert first.receive(0.5) == []  # never read: the past is not its business
     writer.write(topic, 3, order(settings, generation=2).encode())
     assert [got.generation for got in first.receive(10)] == [2]
     first.close()
     writer.write(topic, 3, order(settings, generation=3).encode())
-    second = mailbox.ConsumerMailbox(settings, 3)
+    second = mail.ConsumerMailbox(settings, 3)
     assert [got.generation for got in second.receive(10)] == [3]
     second.close()
 
 
 def test_state_is_recalled_as_it_was_last_persisted(
-    settings: Settings, writer: writing.Writer
+    settings: Settings, writer: topic_records.Writer
 ) -> None:
-    box = mailbox.ConsumerMailbox(settings, 3)
+    box = mail.ConsumerMailbox(settings, 3)
     try:
         assert box.recall() is None
         box.persist(state(settings, 1))
         box.persist(state(settings, 2))
-        writer.write(settings.state_topic, 0, b"rubbish", mailbox.state_key(3))
-        writer.write(settings.state_topic, 0, state(settings, 9).encode(), mailbox.state_key(4))
+        writer.write(settings.state_topic, 0, b"rubbish", mail.state_key(3))
+        writer.write(settings.state_topic, 0, state(settings, 9).encode(), mail.state_key(4))
         assert box.recall() == state(settings, 2)
     finally:
         box.close()
 
 
 def test_receipts_and_heartbeats_reach_the_controller(
-    settings: Settings, writer: writing.Writer
+    settings: Settings, writer: topic_records.Writer
 ) -> None:
-    box = mailbox.ConsumerMailbox(settings, 3)
-    reader = reading.Reader(settings.kafka, settings.controller.metadata_topic, 0, "beginning")
+    box = mail.ConsumerMailbox(settings, 3)
+    reader = topic_records.Reader(
+        settings.kafka, settings.controller.metadata_topic, 0, "beginning"
+    )
     try:
         receipt = Receipt(
             group=settings.group,
@@ -233,7 +228,7 @@ def test_ten_thousand_speeds_fit_into_one_message_of_the_default_size(settings: 
 
 def test_writing_to_a_topic_that_is_not_there_is_an_error(settings: Settings) -> None:
     with pytest.raises(TryAgain):
-        reading.Reader(settings.kafka, "nowhere", 0, "end")
+        topic_records.Reader(settings.kafka, "nowhere", 0, "end")
 
 
 def test_a_deleted_topic_of_speeds_is_made_again(settings: Settings) -> None:
@@ -254,3 +249,22 @@ def test_a_deleted_topic_of_speeds_is_made_again(settings: Settings) -> None:
     out.close()
     names = admin.list_topics(timeout=10).topics
     assert settings.monitor.topic in names
+
+
+def test_what_was_published_is_read_again_from_a_time_on(settings: Settings) -> None:
+    out, began = speeds.SpeedsOut(settings), datetime.now().astimezone()
+    group, other = settings.group, f"{settings.group}-other"
+    for k in range(3):
+        for name in (group, other):
+            written = {"t": {0: float(k)}}
+            out.publish(WriteSpeeds(group=name, at=k, window=30, speeds=written))
+    between = datetime.now().astimezone() + timedelta(seconds=0.2)
+    time.sleep(0.5)
+    out.publish(WriteSpeeds(group=group, at=3, window=30, speeds={"t": {0: 3.0}}))
+    out.close()
+    shares: list[float] = []
+    assert [found.at for found in speeds.recorded(settings, began, shares.append)] == [0, 1, 2, 3]
+    assert shares[-1] == 1
+    assert [found.at for found in speeds.recorded(settings, between)] == [3]
+    later = datetime.now().astimezone() + timedelta(hours=1)
+    assert list(speeds.recorded(settings, later)) == []

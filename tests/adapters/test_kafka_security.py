@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -25,46 +25,37 @@ from confluent_kafka.cimpl import NewTopic
 
 from lagless.adapters.kafka import (
     connection,
+    contact,
     log_sizes,
-    mailbox,
-    reading,
+    mail,
     rights,
     speeds,
+    topic_records,
     topics,
-    writing,
 )
 from lagless.adapters.kafka.log_sizes import LogSizes
 from lagless.errors import GiveUp, LaglessError, TryAgain
 from lagless.messages import ConsumerState, Order, Receipt, WriteSpeeds
+from lagless.model import TopicPartition
+from lagless.operations import group_survey
 from lagless.settings import Settings, parse
+from lagless.wiring.clock import RealClock
+from tests.certificates import certificates
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PASSWORD = 'open "sesame"\\now'
+CLIENT = {"certificate_file": "pem", "key_file": "key"}
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER", "mTLS")
 KINDS = {
     "cluster": ResourceType.BROKER,
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
     "transactional-id": ResourceType.TRANSACTIONAL_ID,
 }
-
-
-def certificates(folder: Path) -> None:
-    """Make an authority and a broker's certificate for 127.0.0.1."""
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
-    new = ("req", "-newkey", "rsa:2048", "-nodes", "-days", "2")
-    openssl(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
-    openssl(*new, "-keyout", "broker.key", "-out", "broker.csr", "-subj", "/CN=broker")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
-    openssl(*("x509", "-req", "-in", "broker.csr", "-out", "broker.pem", "-days", "2"), *signing)
-    both = (folder / "broker.key").read_text() + (folder / "broker.pem").read_text()
-    (folder / "keystore.pem").write_text(both)
 
 
 class Tokens(BaseHTTPRequestHandler):
@@ -108,13 +99,14 @@ class Fortress:
         self, group: str, topic: str, password: str = PASSWORD, **security: Any
     ) -> Settings:
         kind = security.get("mechanism", "SCRAM-SHA-512")
-        listener = "OAUTH" if kind == "OAUTHBEARER" else "SASL_SSL"
-        common = {
-            "protocol": "SASL_SSL",
-            "mechanism": kind,
-            "ca_file": str(self.folder / "ca.pem"),
-        }
-        if kind == "OAUTHBEARER":
+        listener = {"OAUTHBEARER": "OAUTH", "mTLS": "MTLS"}.get(kind, "SASL_SSL")
+        common = {"protocol": "SASL_SSL", "mechanism": kind, "ca_file": str(self.folder / "ca.pem")}
+        if kind == "mTLS":
+            own = {name: str(self.folder / f"ann.{end}") for name, end in CLIENT.items()}
+            common |= {"protocol": "SSL", **own}
+            del common["mechanism"]
+            security = {k: v for k, v in security.items() if k != "mechanism"}
+        elif kind == "OAUTHBEARER":
             common |= {
                 "protocol": "SASL_PLAINTEXT",
                 "token_url": self.token_url,
@@ -178,7 +170,7 @@ class Fortress:
 @pytest.fixture(scope="module")
 def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
     """Run a broker with a TLS listener for SCRAM and PLAIN, one for tokens, and ACLs."""
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     folder = tmp_path_factory.mktemp("keys")
     certificates(folder)
@@ -187,9 +179,13 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
     package = "org.apache.kafka.common.security"
     word = PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")
     config = {
-        "listeners": "SASL_SSL://127.0.0.1:0,OAUTH://127.0.0.1:0",
-        "listener.security.protocol.map": "OAUTH:SASL_PLAINTEXT",
-        "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+        "listeners": "SASL_SSL://127.0.0.1:0,OAUTH://127.0.0.1:0,MTLS://127.0.0.1:0",
+        "listener.security.protocol.map": "OAUTH:SASL_PLAINTEXT,MTLS:SSL",
+        "listener.name.mtls.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]*).*$/$1/",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": f"{package}.scram."
+        "ScramLoginModule required;",
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{package}.scram."
         "ScramLoginModule required;",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{package}.plain.PlainLoginModule "
@@ -206,10 +202,11 @@ def fortress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortress]:
     }
     with Broker(settings=config) as broker:
         made = Fortress(broker, folder, f"http://127.0.0.1:{server.server_address[1]}/token")
-        user = UserScramCredentialUpsertion(
-            "ann", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
-        )
-        made.admin.alter_user_scram_credentials([user])["ann"].result(30)
+        for kind in (ScramMechanism.SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_256):
+            user = UserScramCredentialUpsertion(
+                "ann", ScramCredentialInfo(kind, 4096), PASSWORD.encode()
+            )
+            made.admin.alter_user_scram_credentials([user])["ann"].result(30)
         yield made
     server.shutdown()
     server.server_close()
@@ -230,7 +227,7 @@ def live(settings: Settings, topic: str) -> None:
     assert latest.latest() == published
     topics.ensure(settings)
     assert topics.grow(settings, topics.ROOM + 1) > topics.ROOM + 1
-    box = mailbox.ConsumerMailbox(settings, 1)
+    box = mail.ConsumerMailbox(settings, 1)
     try:
         common: dict[str, Any] = {
             "group": settings.group,
@@ -243,14 +240,14 @@ def live(settings: Settings, topic: str) -> None:
         assert box.recall() == state
         box.send(Receipt(kind="start", generation=1, highest=1, **common))
         order = Order(kind="start", generation=1, **common)
-        producer = writing.producer(settings.kafka, transactional_id=settings.leader_topic)
+        producer = topic_records.producer(settings.kafka, transactional_id=settings.leader_topic)
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce(settings.controller.metadata_topic, order.encode(), partition=1)
         producer.produce(settings.event_topic, b"{}", partition=0)
         producer.commit_transaction(30)
         assert box.receive(10) == [order]
-        reader = reading.Reader(settings.kafka, topic, 0, "beginning", settings.group)
+        reader = topic_records.Reader(settings.kafka, topic, 0, "beginning", settings.group)
         reader.close()
     finally:
         box.close()
@@ -258,9 +255,9 @@ def live(settings: Settings, topic: str) -> None:
         latest.close()
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN", "OAUTHBEARER"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_rights_that_the_docs_list_are_enough(fortress: Fortress, mechanism: str) -> None:
-    group = f"g{mechanism.lower()[:4]}"
+    group = f"g{mechanism.lower().replace('-', '')}"
     topic = f"{group}read"
     fortress.make_topic(topic)
     settings = fortress.settings(group, topic, mechanism=mechanism)
@@ -286,12 +283,12 @@ def test_each_missing_right_is_named(fortress: Fortress) -> None:
             assert problems == []  # the topics are there
             continue
         assert problems, f"{right} was not missed"
-        assert all(f"the right {right.operation} is missing" in words for words in problems)
+        assert all(f"the ACL for {right.operation} is missing" in words for words in problems)
         assert all("--allow-principal User:ann" in words for words in problems)
 
 
 def implies(held: rights.Right, wanted: rights.Right) -> bool:
-    """Say whether one right brings the other along."""
+    """Return whether one right brings the other along."""
     brings = wanted.operation == "Describe" and held.operation in ("Read", "Write", "Alter")
     return brings and (held.kind, held.name) == (wanted.kind, wanted.name)
 
@@ -301,11 +298,15 @@ def test_the_right_to_make_topics_is_missed_before_they_are_there(fortress: Fort
     settings = fortress.settings("gbare", "bare")
     fortress.grant("ann", set())
     problems = "\n".join(rights.check(settings))
-    for words in ("the cluster: the right Describe", "topic bare: the right Read", "group gbare"):
+    for words in (
+        "the cluster: the ACL for Describe",
+        "topic bare: the ACL for Read",
+        "group gbare",
+    ):
         assert words in problems
     for own in settings.own_topics:
-        assert f"topic {own}: the right " in problems
-    assert "transactional-id gbare.: the right Write" in problems
+        assert f"topic {own}: the ACL for " in problems
+    assert "transactional-id gbare.: the ACL for Write" in problems
 
 
 def test_without_rights_roles_end_with_a_sentence(fortress: Fortress) -> None:
@@ -337,19 +338,60 @@ def test_a_wrong_password_is_refused_and_not_repeated(fortress: Fortress) -> Non
     assert PASSWORD not in str(second.value)
 
 
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
+def test_a_wrong_password_is_told_at_first_contact(fortress: Fortress, mechanism: str) -> None:
+    settings = fortress.settings("gwrong", "x", password="wrong", mechanism=mechanism)
+    with pytest.raises(GiveUp, match=r"rejects user ann or the password .*kafka\.security"):
+        contact.reach(settings.kafka)
+    contact.reach(fortress.settings("gwrong", "x", mechanism=mechanism).kafka)
+
+
+def test_a_client_without_an_account_is_told_at_first_contact(fortress: Fortress) -> None:
+    settings = fortress.settings("gwrong", "x", mechanism="OAUTHBEARER", client_id="eve")
+    with pytest.raises(GiveUp, match="client eve"):
+        contact.reach(settings.kafka)
+    contact.reach(fortress.settings("gwrong", "x", mechanism="OAUTHBEARER").kafka)
+
+
+def test_a_missing_or_foreign_certificate_is_told_at_first_contact(
+    fortress: Fortress, tmp_path: Path
+) -> None:
+    certificates(tmp_path)
+    foreign = {name: str(tmp_path / f"ann.{end}") for name, end in CLIENT.items()}
+    for other in ({"certificate_file": None, "key_file": None}, foreign):
+        settings = fortress.settings("gcert", "x", mechanism="mTLS", **other)
+        with pytest.raises(LaglessError, match=r"certificate") as error:
+            contact.reach(settings.kafka)
+        assert "kafka.security" in str(error.value)
+    contact.reach(fortress.settings("gcert", "x", mechanism="mTLS").kafka)
+
+
+def test_a_missing_right_of_a_certificate_names_its_file(fortress: Fortress) -> None:
+    fortress.make_topic("cert")
+    settings = fortress.settings("gcert", "cert", mechanism="mTLS")
+    fortress.grant("ann", set())
+    problems = rights.check(settings)
+    assert problems
+    assert all("'User:<principal of " in words and "ann.pem>'" in words for words in problems)
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_broker_of_another_authority_is_not_trusted(fortress: Fortress, tmp_path: Path) -> None:
     certificates(tmp_path)
     settings = fortress.settings("gtrust", "x", ca_file=str(tmp_path / "ca.pem"))
     with pytest.raises(LaglessError):
         LogSizes(settings).measure()
+    with pytest.raises(TryAgain, match="certificate"):
+        contact.reach(settings.kafka)
 
 
 @pytest.mark.spark
-def test_spark_reads_with_the_same_settings(fortress: Fortress, spark: Any) -> None:
-    fortress.make_topic("sparkling")
-    settings = fortress.settings("gspark", "sparkling")
-    fortress.grant("ann", set(rights.needed(settings, ["sparkling"])))
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "mTLS"])
+def test_spark_reads_with_the_same_settings(fortress: Fortress, spark: Any, mechanism: str) -> None:
+    topic = f"sparkling-{mechanism.lower()}"
+    fortress.make_topic(topic)
+    settings = fortress.settings("gspark", topic, mechanism=mechanism)
+    fortress.grant("ann", set(rights.needed(settings, [topic])))
     plain = parse(
         {
             "group": "x",
@@ -358,12 +400,49 @@ def test_spark_reads_with_the_same_settings(fortress: Fortress, spark: Any) -> N
             "kafka": {"bootstrap": fortress.broker.bootstrap},
         }
     )
-    writing.Writer(plain.kafka).write("sparkling", 1, b"hello")
+    topic_records.Writer(plain.kafka).write(topic, 1, b"hello")
     frame = (
         spark.read.format("kafka")
         .options(**connection.spark(settings.kafka))
         .option("kafka.group.id", "gspark.reader")
-        .option("assign", '{"sparkling":[0,1]}')
+        .option("assign", json.dumps({topic: [0, 1]}))
         .load()
     )
     assert [bytes(row.value) for row in frame.collect()] == [b"hello"]
+
+
+def test_describe_alone_is_enough_to_survey_a_group(fortress: Fortress) -> None:
+    fortress.make_topic("seen")
+    settings = fortress.settings("gseen", "seen")
+    config = {"bootstrap.servers": fortress.broker.bootstrap}
+    member, producer = Consumer(config | {"group.id": "gseen"}), Producer(config)
+    member.subscribe(["seen"])
+    until(lambda: member.poll(0.5) is None and len(member.assignment()) == 2, "both partitions")
+    look = [
+        rights.Right("cluster", "kafka-cluster", "Describe", "monitor"),
+        rights.Right("topic", "seen", "Describe", "monitor"),
+        rights.Right("group", "gseen", "Describe", "monitor"),
+    ]
+    fortress.grant("ann", set(look))
+    subject = group_survey.subject(settings)
+    assert subject.topics == ("seen",)
+
+    def write(_: float) -> None:
+        producer.produce("seen", b"x" * 10_000, partition=1)
+        producer.flush(10)
+        member.poll(0)
+
+    surveyor = group_survey.Surveyor(settings, 12, RealClock())
+    survey = surveyor.run(threading.Event(), write)
+    assert survey.group.members[0].held == {TopicPartition("seen", k) for k in (0, 1)}
+    assert survey.speeds[-1][1] > 1000
+    assert survey.speeds[-1][0] == 0
+    assert survey.holders[-1] == (survey.group.members[0].name,) * 2
+
+    fortress.grant("ann", set(look[1:]))
+    with pytest.raises(GiveUp, match="--allow-principal User:ann --operation Describe --cluster"):
+        group_survey.Surveyor(settings, 12, RealClock()).run(threading.Event(), write)
+    fortress.grant("ann", set(look[:2]))
+    with pytest.raises(GiveUp, match="ACLs"):
+        group_survey.subject(settings)
+    member.close()

@@ -106,7 +106,7 @@ def test_a_consumer_outlives_a_controller_that_is_killed(tmp_path: Path) -> None
     assert not found(tmp_path)
 
 
-def test_a_pid_that_was_used_again_is_no_consumer(
+def test_a_reused_pid_is_not_mistaken_for_a_consumer(
     provisioner: ProcessProvisioner, tmp_path: Path
 ) -> None:
     provisioner.create([1])
@@ -147,7 +147,7 @@ def test_who_keeps_dying_is_not_started_for_ever(tmp_path: Path) -> None:
         provisioner.delete({1: ""})
         assert not provisioner.instances()
     assert starts == 3, "the first start and two restarts"
-    assert "died 3 times" in troubles[1]
+    assert "crashed 3 times" in troubles[1]
     assert "no\n" in (tmp_path / "consumer-1.log").read_text()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lagless.errors import ClaimLost
 from lagless.messages import ConsumerState, Heartbeat, Order, Receipt
 from lagless.model import TopicPartition
-from lagless.ports import Bounds, Intake, Position, Span, Topic
+from lagless.ports import Bounds, Held, Intake, Position, Positions, Span, Spans, Topic
 
 
 class Time:
@@ -63,52 +63,64 @@ class Lake:
     positions: dict[Key, Position] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
     landed: list[tuple[Topic, int, Span]] = field(default_factory=list)
-    then: list[tuple[Mapping[int, Span], Mapping[int, Span]]] = field(default_factory=list)
+    ahead: dict[Topic, Spans] = field(default_factory=dict)
+    then: list[tuple[Spans, Spans]] = field(default_factory=list)
     """What each call of `ingest` was told of the next one."""
     gone: list[tuple[Topic, int, Span]] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
     record_bytes: float = 1000.0
     fails: list[Exception] = field(default_factory=list)
     """What the next calls of `ingest` raise."""
+    claims_fail: list[Exception] = field(default_factory=list)
+    """What the next calls of `claim` raise."""
     during: Callable[[], None] = lambda: None
     """What happens while Spark reads."""
     hang: threading.Event | None = None
     interrupted: int = 0
+    rounds: int = 0
+    """How often rehearsing helps."""
+    rehearsed: int = 0
+    rehearsal_fails: list[Exception] = field(default_factory=list)
 
     def claim(
         self,
         topic: Topic,
-        partitions: Collection[int],
+        partitions: Collection[TopicPartition],
         generation: int | None,
-        first: Callable[[], Mapping[int, int]],
-        earliest: Mapping[int, int],
-    ) -> Mapping[int, int]:
+        first: Callable[[], Mapping[TopicPartition, int]],
+        earliest: Mapping[TopicPartition, int],
+    ) -> Held:
+        if self.claims_fail:
+            raise self.claims_fail.pop(0)
         if topic.name not in self.met:
             self.met.add(topic.name)
             for p, offset in first().items():
-                self.positions.setdefault((topic, p), Position(offset, 0))
+                self.positions.setdefault((topic, p.partition), Position(offset, 0))
         granted = {}
         for p in partitions:
-            at = self.positions.get((topic, p), Position(earliest.get(p, 0), 0))
+            at = self.positions.get((topic, p.partition), Position(earliest.get(p, 0), 0))
             if generation is not None and at.owner > generation:
                 raise ClaimLost("claimed", [p], at.owner)
             granted[p] = at.owner + 1 if generation is None else generation
-            self.positions[(topic, p)] = Position(at.offset, granted[p])
-        self.story.append(f"claim {sorted(partitions)}")
+            self.positions[(topic, p.partition)] = Position(at.offset, granted[p])
+        self.story.append(f"claim {sorted(p.partition for p in partitions)}")
         return granted
 
-    def look(self, topic: Topic, partitions: Collection[int]) -> Mapping[int, Position]:
-        return {p: self.positions[(topic, p)] for p in partitions}
+    def look(self, topic: Topic, generations: Held) -> Positions:
+        found = {p: self.positions[(topic, p.partition)] for p in generations}
+        lost = {p: at.owner for p, at in found.items() if at.owner != generations[p]}
+        if lost:
+            raise ClaimLost("claimed by another", lost, max(lost.values()))
+        return found
+
+    def begun(self, topic: Topic) -> Spans:
+        return self.ahead.get(topic, {})
 
     def ingest(
-        self,
-        topic: Topic,
-        spans: Mapping[int, Span],
-        generations: Mapping[int, int],
-        check: Callable[[], None],
-        then: Mapping[int, Span],
+        self, topic: Topic, spans: Spans, generations: Held, check: Callable[[], None], then: Spans
     ) -> Intake:
         self.then.append((spans, then))
+        self.ahead[topic] = then
         self.during()
         if self.hang is not None:
             self.hang.wait(20)
@@ -116,27 +128,33 @@ class Lake:
             raise self.fails.pop(0)
         check()
         for p, span in spans.items():
-            if self.positions[(topic, p)] != Position(span.first, generations[p]):
-                raise ClaimLost("moved", [p], self.positions[(topic, p)].owner)
+            at = self.positions[(topic, p.partition)]
+            if at != Position(span.first, generations[p]):
+                raise ClaimLost("moved", [p], at.owner)
         for p, span in spans.items():
-            self.positions[(topic, p)] = Position(span.until, generations[p])
-            self.landed.append((topic, p, span))
+            self.positions[(topic, p.partition)] = Position(span.until, generations[p])
+            self.landed.append((topic, p.partition, span))
         records = sum(map(len, spans.values()))
-        self.story.append(f"ingest {sorted(spans)}")
+        self.story.append(f"ingest {sorted(p.partition for p in spans)}")
         return Intake(rows=records, records=records, bytes=records * self.record_bytes)
 
-    def give_up(
-        self, topic: Topic, spans: Mapping[int, Span], generations: Mapping[int, int]
-    ) -> None:
+    def give_up(self, topic: Topic, spans: Spans, generations: Held) -> None:
         for p, span in spans.items():
-            self.gone.append((topic, p, span))
-            self.positions[(topic, p)] = Position(span.until, generations[p])
+            self.gone.append((topic, p.partition, span))
+            self.positions[(topic, p.partition)] = Position(span.until, generations[p])
+
+    def rehearse(self) -> bool:
+        self.rehearsed += 1
+        if self.rehearsal_fails:
+            raise self.rehearsal_fails.pop(0)
+        return self.rehearsed < self.rounds
 
     def ready(self) -> None:
         self.story.append("ready")
 
     def interrupt(self) -> None:
         self.interrupted += 1
+        self.ahead.clear()
 
 
 @dataclass

@@ -16,6 +16,7 @@ from lagless.settings import ConsumerSettings
 from tests.consumer.ports import Kafka, Lake, Mail, Time
 
 T = Topic("t", "id")
+P = [TopicPartition("t", number) for number in range(3)]
 
 
 class World:
@@ -50,7 +51,7 @@ class World:
 
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
-            self.service._guarded(self.service._turn)
+            self.service.turn()
 
     def run_until(self, condition: Callable[[], bool], turns: int = 500) -> None:
         for _ in range(turns):
@@ -75,6 +76,34 @@ def test_a_start_order_is_claimed_then_persisted_then_answered_then_read() -> No
     assert kinds == ["claim", "persist", "receipt", "ingest"]
     assert world.mail.receipts[0].partitions == (("t", 0), ("t", 1))
     assert world.at(0).owner == 5
+
+
+def test_a_consumer_without_work_rehearses_until_that_helps_no_more() -> None:
+    world = World()
+    world.lake.rounds = 4
+    world.turn(200)
+    assert world.lake.rehearsed == 4
+    world.order("start", 5, 0, 1)
+    world.run_until(lambda: bool(world.lake.landed))
+    assert world.lake.rehearsed == 4
+
+
+def test_a_consumer_that_gets_work_at_once_does_not_rehearse_first() -> None:
+    world = World()
+    world.lake.rounds = 4
+    world.order("start", 5, 0, 1)
+    world.run_until(lambda: bool(world.lake.landed))
+    assert world.lake.rehearsed == 0
+
+
+def test_a_rehearsal_that_fails_is_not_repeated_and_keeps_nobody_from_reading() -> None:
+    world = World()
+    world.lake.rounds = 4
+    world.lake.rehearsal_fails = [Away("no Spark", "spark")]
+    world.turn(100)
+    assert (world.lake.rehearsed, world.lake.interrupted) == (1, 1)
+    world.order("start", 5, 0, 1)
+    world.run_until(lambda: bool(world.lake.landed))
 
 
 def test_everything_is_read_and_the_group_hears_of_it_after_the_table() -> None:
@@ -117,7 +146,8 @@ def test_no_receipt_before_the_state_is_persisted() -> None:
     world.turn()
     assert world.mail.receipts == []
     world.run_until(lambda: bool(world.mail.receipts))
-    assert [line.split()[0] for line in world.lake.story[:3]] == ["claim", "persist", "receipt"]
+    kinds = [line.split()[0] for line in world.lake.story if line != "ready"]
+    assert kinds[:3] == ["claim", "persist", "receipt"]
 
 
 def test_old_generations_and_other_incarnations_are_ignored() -> None:
@@ -142,7 +172,7 @@ def test_a_repeated_order_is_answered_again_and_changes_nothing() -> None:
 
 def test_a_claim_that_another_holds_is_refused_with_its_generation() -> None:
     world = World()
-    world.lake.claim(T, [1], 9, lambda: {0: 0, 1: 0, 2: 0}, {})
+    world.lake.claim(T, [P[1]], 9, lambda: dict.fromkeys(P, 0), {})
     world.order("start", 5, 0, 1)
     world.run_until(lambda: bool(world.mail.receipts))
     (receipt,) = world.mail.receipts
@@ -154,7 +184,7 @@ def test_a_partition_that_was_taken_over_is_dropped_and_the_rest_goes_on() -> No
     world = World(partitions=2, end=10_000)
     world.order("start", 5, 0, 1)
     world.run_until(lambda: len(world.lake.landed) > 0)
-    world.lake.claim(T, [1], 8, dict, {})
+    world.lake.claim(T, [P[1]], 8, dict, {})
     world.run_until(lambda: world.held == {0})
     assert world.service.state.highest == 8
     world.run_until(lambda: world.at(0).offset == 10_000)
@@ -193,6 +223,18 @@ def test_heartbeats_carry_lag_and_what_is_waited_for() -> None:
     assert (beat.held, beat.trouble) == ((("t", 0, 5),), "")
 
 
+def test_a_consumer_that_cannot_claim_since_the_lake_is_away_says_that_it_waits() -> None:
+    world = World(partitions=1, end=500)
+    world.order("start", 5, 0)
+    world.lake.claims_fail = [Away("the lake is away", "lake")] * 3
+    world.run_until(lambda: len(world.lake.claims_fail) == 1)
+    beat = world.service.heartbeat(world.clock.now())
+    assert (beat.held, beat.waiting_for, beat.trouble) == ((), "lake", "the lake is away")
+    world.run_until(lambda: bool(world.mail.receipts))
+    beat = world.service.heartbeat(world.clock.now())
+    assert (beat.held, beat.waiting_for, beat.trouble) == ((("t", 0, 5),), "", "")
+
+
 def test_a_lag_of_unknown_bytes_is_not_made_up() -> None:
     world = World(partitions=1, end=500_000)
     world.order("start", 5, 0)
@@ -229,7 +271,7 @@ def test_what_retention_deleted_stops_or_is_named_by_setting() -> None:
 
 def test_by_hand_lost_data_end_the_process_with_the_range() -> None:
     world = World(partitions=1)
-    world.lake.claim(T, [0], 1, lambda: {0: 100}, {})
+    world.lake.claim(T, [P[0]], 1, lambda: {P[0]: 100}, {})
     world.kafka.logs[TopicPartition("t", 0)] = Bounds(600, 1000)
     with pytest.raises(DataLost, match="t:0 offsets 100 to 599"):
         world.make(None).run_by_hand([TopicPartition("t", 0)], lambda: False)
@@ -237,7 +279,7 @@ def test_by_hand_lost_data_end_the_process_with_the_range() -> None:
 
 def test_by_hand_the_owners_generation_plus_one_is_claimed() -> None:
     world = World(partitions=1, end=50)
-    world.lake.claim(T, [0], 7, lambda: {0: 0}, {})
+    world.lake.claim(T, [P[0]], 7, lambda: {P[0]: 0}, {})
     world.make(None).run_by_hand([TopicPartition("t", 0)], lambda: bool(world.lake.landed))
     assert world.at(0) == Position(50, 8)
 
@@ -260,14 +302,14 @@ def test_by_hand_a_consumer_that_lost_everything_ends() -> None:
         service.run_by_hand([TopicPartition("t", 0)], lambda: False)
 
 
-def test_a_topic_made_anew_is_claimed_anew_and_read_from_its_begin() -> None:
+def test_a_topic_created_again_is_claimed_again_and_read_from_its_begin() -> None:
     world = World(partitions=1, end=500)
     world.order("start", 5, 0)
     world.run_until(lambda: bool(world.lake.met) and world.at(0).offset == 500)
     world.kafka.make("t", 1, 30, "another")
-    anew = Topic("t", "another")
-    world.run_until(lambda: world.lake.positions.get((anew, 0)) == Position(30, 5))
-    assert [span for topic, _, span in world.lake.landed if topic == anew] == [Span(0, 30)]
+    recreated = Topic("t", "another")
+    world.run_until(lambda: world.lake.positions.get((recreated, 0)) == Position(30, 5))
+    assert [span for topic, _, span in world.lake.landed if topic == recreated] == [Span(0, 30)]
 
 
 def test_what_is_too_much_is_halved_until_it_fits() -> None:
@@ -307,7 +349,7 @@ def test_a_stop_makes_what_comes_next_another_thing() -> None:
     world = World(partitions=2, end=1000, batch_bytes=100_000, max_batch_bytes=100_000)
     world.order("start", 5, 0, 1)
     world.run_until(lambda: len(world.lake.then) > 3)
-    assert world.lake.then[-1][1].keys() == {0, 1}
+    assert world.lake.then[-1][1].keys() == {P[0], P[1]}
     world.order("stop", 6, 0)
     world.run_until(lambda: world.at(1).offset == 1000)
     assert world.at(0).offset < 1000
@@ -349,6 +391,60 @@ def test_a_quota_is_kept_and_used(cycle: float, wait: float) -> None:
     seconds = world.clock.now() - began
     assert read < 40_000 * world.lake.record_bytes, "the backlog should not end"
     assert 95_000 <= read / seconds <= 105_000
+
+
+@pytest.mark.parametrize(("cycle", "apart"), [(0.2, 0.4), (0.8, 1.6), (3.0, 4.0)])
+def test_small_cycles_follow_each_other_as_fast_as_they_are(cycle: float, apart: float) -> None:
+    world = World(partitions=1, end=500)
+    began: list[float] = []
+
+    def during() -> None:
+        began.append(world.clock.now())
+        world.clock.sleep(cycle)
+        world.kafka.logs[P[0]] = Bounds(0, world.kafka.logs[P[0]].end + 10)
+
+    world.lake.during = during
+    world.order("start", 5, 0)
+    world.run_until(lambda: len(began) > 30)
+    gaps = [b - a for a, b in pairwise(began)][10:]
+    assert sum(gaps) / len(gaps) == pytest.approx(apart, rel=0.1)
+
+
+def test_a_consumer_that_cannot_read_all_that_is_there_says_so_at_once() -> None:
+    world = World(partitions=1, end=100)
+    world.order("start", 5, 0)
+    world.run_until(lambda: bool(world.lake.met) and world.at(0).offset == 100)
+    nudged: list[float] = []
+    world.service.nudge = lambda: nudged.append(world.clock.now())
+    world.kafka.logs[P[0]] = Bounds(0, 200)
+    world.run_until(lambda: world.at(0).offset == 200)
+    assert nudged == [], "all of it fits into one cycle"
+    world.lake.during = lambda: world.clock.sleep(0.2)
+    world.kafka.logs[P[0]] = Bounds(0, 500_000)
+    world.run_until(lambda: world.at(0).offset == 500_000)
+    assert len(nudged) > 3
+    assert all(b - a >= 0.5 for a, b in pairwise(nudged))
+
+
+def test_the_first_record_after_a_quiet_time_does_not_wait() -> None:
+    world = World(partitions=1, end=500, shortest_wait=1.0)
+    world.order("start", 5, 0)
+    world.run_until(lambda: bool(world.lake.met) and world.at(0).offset == 500)
+    world.turn(100)
+    came, world.kafka.logs[P[0]] = world.clock.now(), Bounds(0, 501)
+    world.run_until(lambda: world.at(0).offset == 501)
+    assert world.clock.now() - came < 0.3
+
+
+def test_what_moved_to_a_consumer_does_not_wait_until_a_batch_is_gathered() -> None:
+    world = World(end=500, shortest_wait=5.0, wait_seconds=5.0)
+    world.order("start", 5, 0)
+    world.run_until(lambda: bool(world.lake.met) and world.at(0).offset == 500)
+    world.kafka.logs[P[0]] = Bounds(0, 501)
+    came = world.clock.now()
+    world.order("start", 6, 1)
+    world.run_until(lambda: world.at(1).offset == 500)
+    assert world.clock.now() - came < 1.0
 
 
 def test_two_topics_and_144_partitions() -> None:

@@ -14,16 +14,15 @@ from pathlib import Path
 from threading import Event, Thread
 
 from lagless import messages
-from lagless.adapters.kafka.controller_mailbox import ControllerMailbox
-from lagless.adapters.kafka.mailbox import ConsumerMailbox
+from lagless.adapters.kafka.mail import ConsumerMailbox, ControllerMailbox
 from lagless.adapters.processes import ProcessProvisioner
-from lagless.consumer import machine
+from lagless.consumer import order_machine
 from lagless.controller.service import Service
 from lagless.errors import Fenced
 from lagless.messages import ControllerState
 from lagless.settings import Settings, load
 from lagless.wiring import controller as wiring
-from lagless.wiring.clocks import RealClock
+from lagless.wiring.clock import RealClock
 
 CYCLE = float(os.environ.get("ACTOR_CYCLE", "0.3"))
 
@@ -33,24 +32,26 @@ def consumer(number: int, config: Path) -> None:
     settings = load(config)
     mailbox = ConsumerMailbox(settings, number)
     name = messages.incarnation(os.environ.get("LAGLESS_BIRTH", ""), uuid.uuid4().hex[:8])
-    state = machine.begin(settings.group, number, name, mailbox.recall())
+    state = order_machine.begin(settings.group, number, name, mailbox.recall())
     ending = Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
 
     def beat() -> None:
         while not ending.is_set():
-            mailbox.send(machine.heartbeat(state, time.time(), ready=True))
+            positions = messages.nest(dict.fromkeys(state.held, 0))
+            beat = order_machine.heartbeat(state, time.time(), ready=True, positions=positions)
+            mailbox.send(beat)
             ending.wait(settings.consumer.heartbeat)
 
     Thread(target=beat, daemon=True).start()
     while not ending.is_set() and not state.ending:
         ending.wait(CYCLE)
-        state = machine.receive(state, mailbox.receive(0))
-        for partitions in machine.to_claim(state).values():
-            state = machine.claimed(state, partitions)
-        after, receipts = machine.settle(state, time.time())
+        state = order_machine.receive(state, mailbox.receive(0))
+        for partitions in order_machine.to_claim(state).values():
+            state = order_machine.claimed(state, partitions)
+        after, receipts = order_machine.settle(state, time.time())
         if receipts:
-            mailbox.persist(machine.persisted(after, time.time()))
+            mailbox.persist(order_machine.persisted(after, time.time()))
         for receipt in receipts:
             mailbox.send(receipt)
         state = after

@@ -41,17 +41,13 @@ def test_a_plan_says_who_moves(folder: Path) -> None:
 
 def test_a_plan_for_people_is_short(folder: Path) -> None:
     answer = lagless(folder, "plan", "--speeds", "speeds.json", "--previous", "previous.json")
-    assert "1 consumers now, 3 then" in answer.stdout
+    assert "1 consumers now, 3 planned" in answer.stdout
     assert "because: 1 partitions are not read" in answer.stdout
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("[1]", "should be one JSON object"),
-        ("{", "this is not JSON"),
-        ('{"t:0": -1}', "-1"),
-    ],
+    [("[1]", "should be one JSON object"), ("{", "is not JSON"), ('{"t:0": -1}', "-1")],
 )
 def test_wrong_speeds_are_one_sentence(folder: Path, text: str, words: str) -> None:
     (folder / "speeds.json").write_text(text)
@@ -66,4 +62,15 @@ def test_an_unknown_algorithm_is_wrong_use(folder: Path) -> None:
         folder, "plan", "--speeds", "speeds.json", "--set", "controller.algorithm=best"
     )
     assert answer.returncode == 2
-    assert "no algorithm 'best'" in answer.stderr
+    assert "unknown algorithm 'best'" in answer.stderr
+
+
+@pytest.mark.parametrize("words", ["consumer 1", "pause", "reset --topic t --to latest"])
+def test_members_that_lagless_did_not_write_are_neither_joined_nor_stopped(
+    tmp_path: Path, words: str
+) -> None:
+    (tmp_path / "lagless.toml").write_text('group = "g"\ntopics = ["t"]\nmembers.kind = "group"\n')
+    answer = lagless(tmp_path, *words.split())
+    assert answer.returncode == 2
+    assert 'members.kind is "group"' in answer.stderr
+    assert answer.stderr.count("\n") == 1

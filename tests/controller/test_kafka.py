@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lagless.adapters.kafka import controller_mailbox
-from lagless.adapters.kafka.controller_mailbox import ControllerMailbox
-from lagless.adapters.kafka.mailbox import ConsumerMailbox
+from lagless.adapters.kafka import mail
+from lagless.adapters.kafka.mail import ConsumerMailbox, ControllerMailbox
 from lagless.adapters.kafka.speeds import SpeedsOut
 from lagless.messages import ControllerState, Decision, Heartbeat, Order, Receipt, WriteSpeeds
+from lagless.operations import status as group_status
 from lagless.settings import Settings, load
 from lagless.wiring import controller as wiring
-from lagless.wiring import questions
+from tests import said
 from tests.controller import actors
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = pytest.mark.kafka
 
@@ -38,7 +38,7 @@ def config(broker: "Broker", topic: Callable[..., str], tmp_path: Path) -> Path:
         f'[kafka]\nbootstrap = "{broker.bootstrap}"\n'
         f'[monitor]\ntopic = "{group}.speeds"\n'
         f'[controller]\nmetadata_topic = "{group}.mail"\niteration = 3\nrebalance = 0.5\n'
-        "pause = 1\ncatch_up = 0\n"
+        "pause = 1\ncatch_up = 0\nshrink_after = 5\n"
         "[consumer]\nmax_rate = 120\nheartbeat = 0.5\nlost_after = 8\norder_deadline = 10\n"
         f'[lake]\npath = "{tmp_path / "lake"}"\n'
     )
@@ -109,12 +109,10 @@ def test_mail_goes_both_ways_and_the_state_is_kept(config: Path) -> None:
     order = Order(
         group=settings.group, kind="report", consumer=40, incarnation="", generation=3, at=1
     )
-    decision = Decision(
-        group=settings.group, decision="phase", reason="r", at=1, phase="p", generation=3
-    )
+    decision = said.decision(settings.group, "warning", "r", 1, "Sentinel", 3)
     mailbox.send([order], state, [decision])
     assert collect(lambda: consumer.receive(0.2), 1) == [order]
-    assert controller_mailbox.persisted(settings) == state
+    assert mail.persisted(settings) == state
     assert list(wiring.events(settings)) == [decision]
     beat = Heartbeat(
         group=settings.group, consumer=40, incarnation="b.1", highest=3, state="ready", at=2
@@ -169,7 +167,7 @@ def test_a_second_controller_fences_the_first(
     assert said == "fenced"
     for _ in range(10):
         before = int(line(second).removeprefix("sent "))
-    found = controller_mailbox.persisted(settings)
+    found = mail.persisted(settings)
     assert found is not None
     assert found.generation >= before, "only the second writes"
 
@@ -186,7 +184,7 @@ def test_a_controller_is_killed_and_the_next_adopts_its_consumers(
         publish(settings, 50.0)
 
         def settled() -> bool:
-            state, _ = questions.known(settings)
+            state, _ = group_status.known(settings)
             held = [p for member in state.members.values() for p in member.held]
             return len(held) == len(set(held)) == 6
 

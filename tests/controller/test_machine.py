@@ -1,11 +1,14 @@
 """The machine step by step: events in, lists of instructions out."""
 
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pytest
+from docs import diagrams
 
-from lagless.controller import diagram, machine, recording
+from lagless import messages
+from lagless.controller import event_log, machine
 from lagless.controller.events import (
     Create,
     Delete,
@@ -19,13 +22,15 @@ from lagless.controller.events import (
     Provisioned,
     Tick,
 )
-from lagless.controller.facts import Phase, Policy, State
+from lagless.controller.state import State
 from lagless.errors import GiveUp
 from lagless.messages import ControllerState, Decision, Heartbeat, Held, Message, Order, WriteSpeeds
+from lagless.model import Cause, Phase
 from lagless.ports import Instance
+from tests import policies
 from tests.controller import guards, histories
 
-POLICY = Policy(group="g", capacity=100, pack=histories.pack, catch_up=0)
+POLICY = policies.policy(histories.pack, catch_up=0)
 
 
 def measured(at: float, *speeds: float) -> Measured:
@@ -76,13 +81,13 @@ def orders(given: list[Instruction]) -> list[tuple[str, int, int, tuple[int, ...
 
 
 def group(*speeds: float) -> tuple[State, list[Instruction]]:
-    """Give a controller that has just asked for its first consumers."""
+    """Return a controller that has just asked for its first consumers."""
     pairs = tuple(("t", i) for i in range(len(speeds)))
     return tell(machine.begin(None, 0), Listed(0, pairs), running(0), measured(0, *speeds))
 
 
 def settled() -> State:
-    """Give a group of two consumers that hold a partition each."""
+    """Return a group of two consumers that hold a partition each."""
     state, _ = group(80, 80)
     state, _ = tell(
         state,
@@ -255,8 +260,8 @@ def test_the_same_events_give_the_same_instructions() -> None:
 
 
 def test_a_cause_that_is_not_in_the_table_is_a_mistake_with_its_story() -> None:
-    with pytest.raises(GiveUp, match="cannot leave Sentinel because 'because'"):
-        machine.move(settled(), "because")
+    with pytest.raises(GiveUp, match="cannot leave Sentinel because 'everyone holds"):
+        machine.move(settled(), Cause.SETTLED)
 
 
 def test_every_transition_of_the_table_can_be_reached_from_synchronize() -> None:
@@ -266,9 +271,13 @@ def test_every_transition_of_the_table_can_be_reached_from_synchronize() -> None
     assert reached == set(Phase)
 
 
-def test_the_docs_show_this_machine() -> None:
-    text = Path("docs/controller.md").read_text()
-    assert diagram.written(text) == text
+def test_the_docs_draw_this_machine() -> None:
+    assert "](img/phases.svg)" in Path("docs/controller.md").read_text()
+    drawn = diagrams.PICTURES["phases"]().svg()
+    for (phase, cause), after in machine.TRANSITIONS.items():
+        assert (phase, after) in diagrams.ROUTES
+        for words in (phase, cause, after):
+            assert f">{escape(words.value)}<" in drawn
 
 
 def test_the_docs_list_the_guards() -> None:
@@ -288,14 +297,14 @@ def test_a_record_makes_the_same_decisions_again() -> None:
         beat(3, 1, (("t", 0, 2),), 2, 1),
     ]
     state = machine.begin(None, 0)
-    log: list[Message] = [recording.began(POLICY, "x", None, 0)]
+    log: list[Message] = [event_log.began(POLICY, "x", None, 0)]
     for event in events:
         state, given = machine.step(state, event, POLICY)
-        log.append(recording.told("g", [event]))
+        log.append(event_log.told("g", [event]))
         log += [one for one in given if isinstance(one, Decision)]
-    decoded = [type(one).model_validate_json(one.encode()) for one in log]
-    found = list(recording.replay(decoded, lambda _: histories.pack, "g"))
+    decoded = [one for message in log if (one := messages.read(message.encode()))]
+    found = list(event_log.replay(decoded, lambda _: histories.pack, "g"))
     assert len(found) > 3
     assert all(one.agrees for one in found)
-    changed = replace(found[0], made=None)
+    changed = replace(found[0], remade=None)
     assert not changed.agrees

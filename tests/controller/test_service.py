@@ -2,12 +2,20 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lagless.controller.facts import Policy
 from lagless.controller.service import Service
 from lagless.errors import TryAgain
-from lagless.messages import ControllerState, Decision, Heartbeat, Message, Order, WriteSpeeds
+from lagless.messages import (
+    AnyDecision,
+    ControllerState,
+    Decision,
+    Heartbeat,
+    Message,
+    Order,
+    WriteSpeeds,
+)
 from lagless.model import Consumer, TopicPartition
 from lagless.ports import Instance, Post
+from tests import policies
 from tests.controller.histories import pack
 
 
@@ -30,6 +38,7 @@ class Mail:
         self.sent: list[tuple[list[Order], ControllerState | None, list[Message]]] = []
         self.fails = False
         self.deaf = False
+        self.there = [TopicPartition("t", 0)]
 
     def lead(self) -> ControllerState | None:
         return None
@@ -47,7 +56,7 @@ class Mail:
         self.sent.append((list(orders), state, list(log)))
 
     def partitions(self) -> Collection[TopicPartition]:
-        return [TopicPartition("t", 0)]
+        return self.there
 
     def close(self) -> None: ...
 
@@ -78,9 +87,9 @@ class Starts:
 class Observer:
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self.decisions: list[Decision] = []
+        self.decisions: list[AnyDecision] = []
 
-    def saw(self, state: object, decisions: Sequence[Decision]) -> None:
+    def saw(self, state: object, decisions: Sequence[AnyDecision]) -> None:
         self.decisions += decisions
 
     def requested(self, seconds: float) -> None:
@@ -89,7 +98,7 @@ class Observer:
 
 def make() -> tuple[Service, Mail, Starts, Clock, Observer]:
     mail, starts, clock, observer = Mail(), Starts(), Clock(), Observer()
-    policy = Policy(group="g", capacity=100, pack=pack)
+    policy = policies.policy(pack)
     service = Service(mail, starts, clock, policy, observer)
     service.begin()
     service.turn(0)
@@ -109,6 +118,20 @@ def turns(service: Service, clock: Clock, seconds: float) -> None:
 def beat(at: float) -> Post:
     message = Heartbeat(group="g", consumer=1, incarnation="b1.x", highest=0, state="ready", at=at)
     return Post((message,))
+
+
+def test_what_the_monitor_saw_first_is_listed_at_once() -> None:
+    service, mail, _, clock, _ = make()
+    mail.there = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    clock.at += 0.5
+    mail.posts = [measured(clock.at)]
+    service.turn(0)
+    assert set(service.state.partitions or ()) == {TopicPartition("t", 0)}, "it is listed seldom"
+    clock.at += 0.5
+    speeds = WriteSpeeds(group="g", at=clock.at, window=30, speeds={"t": {0: 50.0, 1: 9.0}})
+    mail.posts = [Post((), speeds)]
+    service.turn(0)
+    assert set(service.state.partitions or ()) == set(mail.there)
 
 
 def test_the_first_word_persists_the_generation() -> None:

@@ -1,4 +1,4 @@
-"""A real browser, and the real page on a source that tests hand messages to."""
+"""A real browser, and the real page on a source that tests send messages to."""
 
 import json
 import os
@@ -32,12 +32,12 @@ FLAGS = (
     "--lang=en",
 )
 PATIENCE = 30.0
-"""Seconds until something that should show on the page must have shown, on a busy machine."""
+"""Seconds to wait for something to show on the page; a busy machine is slow."""
 T = TypeVar("T")
 
 
 def until(probe: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
-    """Wait until the probe gives something true, and give that."""
+    """Wait until the probe returns something true, and return it."""
     return waiting.until(probe, what, patience)
 
 
@@ -55,13 +55,13 @@ class Served:
         self.address = str(json.loads(line)["address"]) if line.startswith("{") else line
         assert self.address.startswith("http://127.0.0.1:"), self.log.read_text()
 
-    def hand(self, *messages: Message) -> None:
-        """Hand messages to the page's source."""
+    def send(self, *messages: Message) -> None:
+        """Send messages to the page's source."""
         for message in messages:
             self._write({"type": type(message).__name__, "message": message.model_dump()})
 
     def trouble(self, text: str) -> None:
-        """Let the source's connection have a trouble."""
+        """Set the trouble of the source's connection."""
         self._write({"trouble": text})
 
     def _write(self, document: dict[str, Any]) -> None:
@@ -70,19 +70,19 @@ class Served:
         self.process.stdin.flush()
 
     def end(self) -> int:
-        """Ask it to end, as an operator would."""
+        """Send SIGTERM and return the exit status."""
         self.process.terminate()
         return self.process.wait(20)
 
 
 class Browser:
-    """Chromium, with words for what tests look at."""
+    """Chromium, with the queries that tests need."""
 
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
 
     def open(self, address: str) -> None:
-        """Open the page and wait until it is alive."""
+        """Open the page and wait until it is connected."""
         self.driver.get(address)
         until(lambda: self.run("return !!window.did_handshake"), "the page is connected")
         until(lambda: self.all(".chart-bins"), "the page is there")
@@ -92,58 +92,58 @@ class Browser:
         return self.driver.execute_script(script)
 
     def text(self, selector: str = "body") -> str:
-        """Give the text of an element, as it is rendered."""
+        """Return the rendered text of an element."""
         return str(self.run(f"return document.querySelector({selector!r})?.innerText || ''"))
 
-    def one(self, selector: str) -> WebElement:
-        """Find an element."""
+    def element(self, selector: str) -> WebElement:
+        """Return an element."""
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def all(self, selector: str) -> list[WebElement]:
-        """Find elements."""
+        """Return all elements."""
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def blocks(self) -> dict[str, dict[str, float]]:
-        """Give where the blocks are drawn on the canvas at this moment, in pixels."""
-        found = self.run(
+        """Return where the blocks are drawn on the canvas, in pixels."""
+        shapes = self.run(
             """
             const chart = getElement(Number(document.querySelector(".chart-bins").id.slice(1)));
             if (!chart?.chart) return {};
             const data = chart.chart.getModel().getSeriesByIndex(1)?.getData();
-            const found = {};
+            const shapes = {};
             for (let i = 0; data && i < data.count(); i++) {
               const shape = data.getItemGraphicEl(i)?.shape;
-              if (shape) found[data.getName(i)] = {...shape};
+              if (shape) shapes[data.getName(i)] = {...shape};
             }
-            return found;
+            return shapes;
             """
         )
-        return dict(found)
+        return dict(shapes)
 
     def columns(self) -> dict[str, list[str]]:
-        """Give the names of the blocks by the bin that they are drawn in, left to right."""
+        """Return the names of the blocks in each bin, the bins numbered from the left."""
         stacks: dict[int, list[str]] = {}
         for name, shape in self.blocks().items():
             stacks.setdefault(round(shape["x"]), []).append(name)
-        return {str(place): sorted(stacks[x]) for place, x in enumerate(sorted(stacks), 1)}
+        return {str(number): sorted(stacks[x]) for number, x in enumerate(sorted(stacks), 1)}
 
     def size(self, width: int, height: int) -> None:
-        """Be as large as a screen or a phone."""
+        """Set the size of the window."""
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
         )
 
     def prefer(self, **features: str) -> None:
-        """Prefer what a person set in their system."""
-        named = [{"name": name.replace("_", "-"), "value": v} for name, v in features.items()]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
+        """Set media features, such as `prefers_color_scheme`."""
+        settings = [{"name": name.replace("_", "-"), "value": v} for name, v in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": settings})
 
     def _log(self, name: str) -> list[dict[str, Any]]:
         return list(self.driver.get_log(name))  # type: ignore[no-untyped-call]  # untyped there
 
     def complaints(self) -> list[str]:
-        """Give the errors and warnings on the console since the last call."""
+        """Return the errors and warnings on the console since the last call."""
         return [
             entry["message"]
             for entry in self._log("browser")
@@ -151,15 +151,15 @@ class Browser:
         ]
 
     def requests(self) -> list[str]:
-        """Give the addresses that pages asked for since the last call."""
-        asked = []
+        """Return the addresses that pages requested since the last call."""
+        addresses = []
         for entry in self._log("performance"):
             event = json.loads(entry["message"])["message"]
             if event["method"] == "Network.requestWillBeSent":
-                asked.append(str(event["params"]["request"]["url"]))
+                addresses.append(str(event["params"]["request"]["url"]))
             elif event["method"] == "Network.webSocketCreated":
-                asked.append(str(event["params"]["url"]))
-        return asked
+                addresses.append(str(event["params"]["url"]))
+        return addresses
 
 
 @pytest.fixture(scope="session")
@@ -178,16 +178,16 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
 
 @pytest.fixture
 def browser(chromium: webdriver.Chrome) -> Iterator[Browser]:
-    """Give a browser of a desktop's size that ends up with nothing on its console."""
-    one = Browser(chromium)
-    one.size(1400, 1000)
-    one.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
+    """Return a browser of desktop size; the test fails if its console shows complaints."""
+    browser = Browser(chromium)
+    browser.size(1400, 1000)
+    browser.prefer(prefers_color_scheme="light", prefers_reduced_motion="no-preference")
     chromium.get("about:blank")
-    one.complaints()
-    one.requests()
-    yield one
+    browser.complaints()
+    browser.requests()
+    yield browser
     chromium.get("about:blank")
-    complaints = one.complaints()
+    complaints = browser.complaints()
     assert not complaints, complaints
 
 
@@ -201,16 +201,16 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.process.terminate()
-        one.process.wait(20)
-        for pipe in (one.process.stdin, one.process.stdout):
+    for page in started:
+        page.process.terminate()
+        page.process.wait(20)
+        for pipe in (page.process.stdin, page.process.stdout):
             if pipe is not None:
                 pipe.close()
 
 
 @pytest.fixture
 def pictures() -> Path | None:
-    """The folder that pictures for the docs go to, if LAGLESS_PICTURES names one."""
+    """Return the folder for the pictures of the docs, if LAGLESS_PICTURES names one."""
     folder = os.environ.get("LAGLESS_PICTURES")
     return Path(folder) if folder else None

@@ -8,10 +8,11 @@ import numpy as np
 
 import lagless
 from lagless import messages
-from lagless.messages import Decision, Echo, Heartbeat, Message, WriteSpeeds
-from lagless.model import Assignment, Consumer, Speeds, TopicPartition
+from lagless.messages import Echo, Heartbeat, Message, WriteSpeeds
+from lagless.model import Assignment, Cause, Consumer, Speeds, TopicPartition
 from lagless.packing import scores
 from lagless.settings import Settings, parse
+from tests import said
 
 GROUP = "orders"
 TOPICS = {"clicks": 8, "orders": 10, "payments": 6}
@@ -20,7 +21,7 @@ Walk: TypeAlias = Iterator[dict[TopicPartition, float]]
 
 
 def settings(**consumer: Any) -> Settings:
-    """Give settings with a max rate of 2 MB/s, as in the paper."""
+    """Return settings with a max rate of 2 MB/s, as in the paper."""
     return parse(
         {
             "group": GROUP,
@@ -32,7 +33,7 @@ def settings(**consumer: Any) -> Settings:
 
 
 def speeds(at: float, table: Speeds, stale: tuple[TopicPartition, ...] = ()) -> WriteSpeeds:
-    """Say how fast partitions are written."""
+    """Return the monitor's message with these speeds."""
     return WriteSpeeds(
         group=GROUP,
         at=at,
@@ -49,7 +50,7 @@ def heartbeat(
     incarnation: str = "",
     **more: Any,
 ) -> Heartbeat:
-    """Say that a consumer is alive and what it holds."""
+    """Return a consumer's heartbeat with what it holds."""
     return Heartbeat(
         group=GROUP,
         at=at,
@@ -65,23 +66,16 @@ def heartbeat(
 def decision(
     at: float, kind: str, reason: str, phase: str, generation: int, **more: Any
 ) -> Message:
-    """Say what the controller decided."""
-    return Decision(
-        group=GROUP,
-        at=at,
-        decision=kind,
-        reason=reason,
-        phase=phase,
-        generation=generation,
-        consumer=more.pop("consumer", None),
-        details=more,
-    )
+    """Return a decision of the controller."""
+    if kind == "phase":
+        more.setdefault("cause", reason)
+    return said.decision(GROUP, kind, reason, at, phase, generation, **more)
 
 
 def assignment(
     at: float, generation: int, previous: Assignment, current: Assignment, table: Speeds, c: float
 ) -> Message:
-    """Say who should read what, as the controller does."""
+    """Return the controller's decision on a new assignment."""
     nested: dict[str, dict[int, int]] = {}
     for partition, consumer in current.items():
         nested.setdefault(partition.topic, {})[partition.partition] = consumer
@@ -100,7 +94,7 @@ def assignment(
 
 
 def walk(seed: int, c: float) -> Walk:
-    """Let the speeds of all partitions walk, with a spike on one topic now and then."""
+    """Yield speeds that wander, with a spike on one topic now and then."""
     draw = np.random.default_rng(seed)
     names = [TopicPartition(topic, n) for topic, count in TOPICS.items() for n in range(count)]
     base = draw.pareto(1.6, len(names)) * 0.07 * c + 0.05 * c
@@ -115,7 +109,7 @@ def walk(seed: int, c: float) -> Walk:
 
 
 class Group:
-    """A make-believe group: speeds walk, partitions are packed, consumers say what they hold."""
+    """A scripted group: it packs partitions and returns the messages that its roles would send."""
 
     def __init__(self, knobs: Settings, algorithm: str = "sticky") -> None:
         self.knobs = knobs
@@ -126,18 +120,18 @@ class Group:
 
     @property
     def assignment(self) -> dict[TopicPartition, Consumer]:
-        """Who reads what."""
+        """Return the consumer of each partition."""
         return {partition: consumer for partition, (consumer, _) in self.held.items()}
 
     def beats(self, at: float, silent: tuple[Consumer, ...] = ()) -> list[Message]:
-        """Give a heartbeat of everyone but the silent; who was given something lags for a while."""
-        told: list[Message] = []
+        """Return the heartbeats of all but the silent; a consumer with new partitions lags."""
+        beats: list[Message] = []
         for consumer in sorted(set(self.assignment.values())):
             if consumer in silent:
                 continue
             calm = 0.9 + 0.3 * np.sin(at / 37 + 2.3 * consumer)
             lag = float(calm + 3.5 * np.exp(-(at - self.moved_at.get(consumer, 0)) / 14))
-            told.append(
+            beats.append(
                 heartbeat(
                     at,
                     consumer,
@@ -149,12 +143,12 @@ class Group:
                     lag_records=int(7300 * lag),
                 )
             )
-        return told
+        return beats
 
     def reassign(
         self, at: float, table: Speeds, reason: str, to: Assignment | None = None
     ) -> list[Message]:
-        """Pack anew (or take what is given) and say everything that the controller says then."""
+        """Reassign (to `to` if it is set) and return the decisions that the controller writes."""
         before = self.assignment
         c = self.knobs.capacity
         after = to if to is not None else lagless.pack(table, c, before, self.algorithm)
@@ -169,53 +163,53 @@ class Group:
         }
         self.moved_at |= {n: at for p, n in after.items() if before.get(p) != n}
         g = self.generation
-        said = [
-            decision(at, "phase", reason, "Reassign", g - 1, cause=reason),
+        decisions = [
+            decision(at, "phase", reason, "Reassign", g - 1, cause=Cause.OVERLOAD),
             assignment(at, g, before, after, table, c),
             decision(at, "phase", "a new assignment", "Group Management", g),
         ]
         if new:
             names = ", ".join(str(n) for n in new)
-            said.append(
+            decisions.append(
                 decision(at, "created", f"consumers {names} are missing", "Group Management", g)
             )
-        said += [
+        decisions += [
             decision(at + 4, "timing", f"consumer {n} is ready", "Group Management", g,
                      consumer=n, dt3=3.4 + 0.2 * n)
             for n in new
         ]  # fmt: skip
-        said.append(
+        decisions.append(
             decision(
                 at + 7, "timing", "last receipt", "Group Management", g, dt4=round(2.1 + 0.1 * g, 2)
             )
         )
-        said += [
+        decisions += [
             decision(at + 7, "deleted", f"consumer {n} has no work", "Sentinel", g, consumer=n)
             for n in gone
         ]
-        said.append(decision(at + 7, "phase", "everyone holds what it should", "Sentinel", g))
-        return said
+        decisions.append(decision(at + 7, "phase", "everyone holds what it should", "Sentinel", g))
+        return decisions
 
 
 def past(group: Group, now: float, seconds: float, walking: Walk) -> list[Message]:
-    """Tell what happened until now: a measurement each 5 s, a reassignment each 30 s."""
+    """Return the messages until now: a measurement every 5 s, a reassignment every 30 s."""
     steps = int(seconds / 5)
-    told: list[Message] = []
+    messages_: list[Message] = []
     for step, table in enumerate(itertools.islice(walking, steps)):
-        told += moment(group, now - 5 * (steps - 1 - step), step, table)
-    return [message for message in told if getattr(message, "at", 0) <= now]
+        messages_ += moment(group, now - 5 * (steps - 1 - step), step, table)
+    return [message for message in messages_ if getattr(message, "at", 0) <= now]
 
 
 def moment(
     group: Group, at: float, step: int, table: Mapping[TopicPartition, float]
 ) -> list[Message]:
-    """Tell what happens in one step of 5 s."""
-    told: list[Message] = [speeds(at - 0.2, table)]
+    """Return the messages of one step of 5 s."""
+    messages_: list[Message] = [speeds(at - 0.2, table)]
     if step % 6 == 0:
         load: dict[Consumer, float] = {}
         for partition, consumer in group.assignment.items():
             load[consumer] = load.get(consumer, 0) + table[partition]
-        full = [n for n, x in load.items() if x > group.knobs.capacity]
+        full = [n for n, total in load.items() if total > group.knobs.capacity]
         reason = (
             "24 partitions are not read"
             if not load
@@ -223,5 +217,5 @@ def moment(
             if full
             else "the interval is up"
         )
-        told += group.reassign(at, table, reason)
-    return [*told, *group.beats(at), Echo(group=GROUP, echo="", at=at)]
+        messages_ += group.reassign(at, table, reason)
+    return [*messages_, *group.beats(at), Echo(group=GROUP, echo="", at=at)]

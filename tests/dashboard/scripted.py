@@ -1,4 +1,4 @@
-"""The real page on a source that is handed its messages line by line on stdin.
+"""The real page on a source that reads its messages line by line from stdin.
 
     python -m tests.dashboard.scripted [--past SECONDS]
 
@@ -15,64 +15,64 @@ import time
 from functools import partial
 
 from lagless import messages
-from lagless.dashboard import app
-from lagless.dashboard.desk import Desk
-from lagless.dashboard.sources import Handed
+from lagless.dashboard import server
+from lagless.dashboard.observations import MemorySource
+from lagless.dashboard.view import Feed
+from lagless.lab import rehearsals
+from lagless.settings.dashboard_settings import DashboardSettings
+from lagless.wiring import clock
 from tests.dashboard import plays
 
 
-class Now:
-    """The machine's time."""
-
-    def now(self) -> float:
-        """Give the seconds since 1970."""
-        return time.time()
-
-    def sleep(self, seconds: float) -> None:
-        """Let that much time go by."""
-        time.sleep(seconds)
-
-
-def listen(source: Handed) -> None:
-    """Hand over what comes on stdin."""
+def listen(source: MemorySource) -> None:
+    """Add what arrives on stdin to the source."""
     for line in sys.stdin:
         document = json.loads(line)
         if "trouble" in document:
             source.trouble = document["trouble"]
         else:
             kind = getattr(messages, document["type"])
-            source.hand(kind.model_validate(document["message"]))
+            source.add(kind.model_validate(document["message"]))
 
 
-def alive(source: Handed, group: plays.Group, walking: plays.Walk, step: int) -> None:
-    """Keep the make-believe group alive, for looking at by hand."""
+def alive(source: MemorySource, group: plays.Group, walking: plays.Walk, step: int) -> None:
+    """Keep the scripted group running, for a look at it by hand."""
     for second in itertools.count(1):
         time.sleep(1)
         now = time.time()
         if second % 5 == 0:
-            source.hand(*plays.moment(group, now, step, next(walking)))
+            source.add(*plays.moment(group, now, step, next(walking)))
             step += 1
-        source.hand(*group.beats(now))
+        source.add(*group.beats(now))
 
 
 def main() -> None:
-    """Serve."""
+    """Serve the page."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--past", type=float, default=0)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--live", action="store_true")
-    given = parser.parse_args()
+    parser.add_argument("--path", default="")
+    parser.add_argument("--username")
+    parser.add_argument("--password")
+    parser.add_argument("--access-token")
+    options = parser.parse_args()
+    names = ("path", "username", "password", "access_token")
+    said = {name: getattr(options, name) for name in names if getattr(options, name)}
     knobs = plays.settings(heartbeat=1, lost_after=60)
+    knobs = knobs.model_copy(update={"dashboard": DashboardSettings.model_validate(said)})
     group = plays.Group(knobs)
     walking = plays.walk(7, knobs.capacity)
-    source = Handed(plays.past(group, time.time(), given.past, walking))
-    if given.live:
-        job = partial(alive, source, group, walking, int(given.past / 5))
+    source = MemorySource(plays.past(group, time.time(), options.past, walking))
+    if options.live:
+        job = partial(alive, source, group, walking, int(options.past / 5))
     else:
         job = partial(listen, source)
     threading.Thread(target=job, daemon=True).start()
-    desk = Desk(source, knobs, Now())
-    app.serve(desk, "127.0.0.1", given.port, lambda address: print(address, flush=True))
+    clock.on_signals(lambda: sys.exit(0))
+    replay = partial(rehearsals.recent_targets, knobs)
+    feed = Feed(source, knobs, clock.RealClock(), replay)
+    server.serve(feed, "127.0.0.1", options.port, lambda address: print(address, flush=True))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from lagless.dashboard import bins, captions, charts, colours, exports, tables, view
+from lagless.dashboard import bins, charts, colours, markup, snapshot, text, view
+from lagless.dashboard.observations import Observations
 from lagless.dashboard.snapshot import Link, Snapshot
-from lagless.dashboard.story import Story
 from lagless.model import TopicPartition
 from tests.dashboard import plays
 
@@ -19,10 +19,10 @@ KNOBS = plays.settings()
 
 @pytest.fixture(scope="module")
 def seen() -> Snapshot:
-    story = Story(plays.GROUP, KNOBS.capacity)
+    observations = Observations(plays.GROUP, KNOBS.capacity)
     for message in plays.past(plays.Group(KNOBS), NOW, 300, plays.walk(3, KNOBS.capacity)):
-        story.tell(message)
-    return view.look(story, KNOBS, NOW, Link(heard=True))
+        observations.take(message)
+    return view.look(observations, KNOBS, NOW, Link(heard=True))
 
 
 def blocks(option: bins.Option) -> dict[str, list[float]]:
@@ -32,12 +32,12 @@ def blocks(option: bins.Option) -> dict[str, list[float]]:
 def test_blocks_stand_on_one_another_as_high_as_they_are_fast(seen: Snapshot) -> None:
     drawn = blocks(bins.option(seen, colours.LIGHT))
     assert len(drawn) == 24
-    for place, one in enumerate(seen.bins):
-        mine = sorted(drawn[str(block.partition)][1:3] for block in one.blocks)
-        assert all(drawn[str(block.partition)][0] == place for block in one.blocks)
+    for column, bin_ in enumerate(seen.bins):
+        mine = sorted(drawn[str(block.partition)][1:3] for block in bin_.blocks)
+        assert all(drawn[str(block.partition)][0] == column for block in bin_.blocks)
         assert mine[0][0] == 0
         assert all(below[1] == above[0] for below, above in itertools.pairwise(mine))
-        assert mine[-1][1] == pytest.approx(one.load / 1e6, abs=1e-4)
+        assert mine[-1][1] == pytest.approx(bin_.load / 1e6, abs=1e-4)
 
 
 def test_the_lines_are_c_and_max_rate(seen: Snapshot) -> None:
@@ -70,7 +70,7 @@ def test_everything_that_is_drawn_is_json(seen: Snapshot) -> None:
             charts.reassignments,
         ):
             json.dumps(draw(seen, theme), allow_nan=False)
-    json.dumps(exports.document(seen), allow_nan=False)
+    json.dumps(snapshot.document(seen), allow_nan=False)
 
 
 def test_the_layers_of_speeds_add_up(seen: Snapshot) -> None:
@@ -80,7 +80,7 @@ def test_the_layers_of_speeds_add_up(seen: Snapshot) -> None:
     )
 
 
-def test_many_partitions_are_drawn_as_one_layer(seen: Snapshot) -> None:
+def test_slow_partitions_share_a_layer(seen: Snapshot) -> None:
     many = {TopicPartition("t", n): float(n) for n in range(100)}
     moments = (replace(seen.moments[-1], speeds=many),)
     layers = charts.speeds(replace(seen, speeds=many, moments=moments), colours.LIGHT)["series"]
@@ -88,7 +88,7 @@ def test_many_partitions_are_drawn_as_one_layer(seen: Snapshot) -> None:
     assert layers[-1]["name"] == "60 others"
 
 
-def test_words_on_blocks_and_signs_can_be_read() -> None:
+def test_text_on_blocks_and_tags_has_enough_contrast() -> None:
     many = [TopicPartition(f"t{t}", n) for t in range(8) for n in range(12)]
     for colour in colours.of_partitions(many).values():
         assert colours.contrast(colours.on(colour), colour) >= 4.5
@@ -107,48 +107,48 @@ class _Tags(HTMLParser):
         self.names.add(tag)
 
 
-def test_words_from_outside_stay_words(seen: Snapshot) -> None:
+def test_text_from_outside_is_escaped(seen: Snapshot) -> None:
     evil = "<script>alert(1)</script>"
     line = replace(seen.lines[0], what=evil, why=evil)
-    one = replace(seen.reassignments[0], reason=evil)
-    hurt = replace(seen, lines=(line,), reassignments=(one,), phase=evil)
+    move = replace(seen.reassignments[0], reason=evil)
+    hurt = replace(seen, lines=(line,), reassignments=(move,), phase=evil)
     parser = _Tags()
-    parser.feed(tables.log(hurt) + tables.reassignments(hurt) + tables.machine(evil, evil))
+    parser.feed(markup.log(hurt) + markup.reassignments(hurt) + markup.machine(evil, evil))
     assert "script" not in parser.names
 
 
 def test_tables_say_what_charts_show(seen: Snapshot) -> None:
-    listed = tables.partitions(seen)
-    for one in seen.bins:
-        for block in one.blocks:
-            row = f"{block.partition}</th><td>{one.consumer}</td><td>{bins.told(block)}"
+    listed = markup.partitions(seen)
+    for bin_ in seen.bins:
+        for block in bin_.blocks:
+            row = f"{block.partition}</th><td>{bin_.consumer}</td><td>{bins.describe(block)}"
             assert row in listed
-    assert tables.consumers(seen).count("<tr>") == len(seen.bins) + 1
-    assert tables.clock(0, 3600) == "01:00:00"
+    assert markup.consumers(seen).count("<tr>") == len(seen.bins) + 1
+    assert markup.clock(0, 3600) == "01:00:00"
 
 
-def test_captions_say_the_numbers(seen: Snapshot) -> None:
-    assert captions.bins(seen).startswith(f"{len(seen.bins)} consumers for 24 partitions")
-    assert str(seen.plain_kafka) in captions.consumers(seen)
-    assert captions.controller(seen)[0] == seen.phase
+def test_captions_hold_the_numbers(seen: Snapshot) -> None:
+    assert bins.caption(seen).startswith(f"{len(seen.bins)} consumers for 24 partitions")
+    assert str(seen.plain_kafka) in charts.consumers_caption(seen)
+    assert text.controller(seen)[0] == seen.phase
 
 
-def test_the_count_says_who_is_not_well(seen: Snapshot) -> None:
+def test_the_consumer_count_mentions_unhealthy_consumers(seen: Snapshot) -> None:
     first, *rest = seen.bins
     count = str(len(seen.bins))
-    assert captions.count(seen) == (count, "all well")
+    assert text.consumers(seen) == (count, "all healthy")
     starting = replace(seen, bins=(replace(first, condition="starting"), *rest))
-    assert captions.count(starting) == (count, "1 not ready")
+    assert text.consumers(starting) == (count, "1 not ready")
     lost = replace(seen, bins=(replace(first, condition="lost"), *rest))
-    assert captions.count(lost) == (count, "1 silent or lost")
+    assert text.consumers(lost) == (count, "1 silent or lost")
     alone = replace(seen, unassigned=first.blocks[:1])
-    assert captions.lag(alone)[1] == "and 1 partition not read"
+    assert text.lag(alone)[1] == "1 partition not read"
 
 
 def test_an_empty_group_can_be_drawn() -> None:
-    nothing = view.look(Story(plays.GROUP, KNOBS.capacity), KNOBS, NOW, Link())
+    nothing = view.look(Observations(plays.GROUP, KNOBS.capacity), KNOBS, NOW, Link())
     for draw in (bins.option, charts.speeds, charts.consumers, charts.lags, charts.reassignments):
         assert draw(nothing, colours.LIGHT)["series"] is not None
-    assert "Nothing was heard yet" in captions.nothing(nothing)
-    assert captions.link(nothing) == ("connecting", "warn")
-    assert "not known" in tables.machine("", "")
+    assert "No data yet" in text.nothing(nothing)
+    assert text.kafka(nothing) == ("connecting", "warn")
+    assert "not known" in markup.machine("", "")

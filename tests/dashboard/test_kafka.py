@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lagless.adapters.kafka import topics
-from lagless.adapters.kafka.mailbox import ConsumerMailbox
+from lagless.adapters.kafka.mail import ConsumerMailbox
 from lagless.adapters.kafka.speeds import SpeedsOut
-from lagless.adapters.kafka.watching import Watcher
-from lagless.adapters.kafka.writing import Writer
-from lagless.messages import Decision, Heartbeat, Message, WriteSpeeds
+from lagless.adapters.kafka.topic_records import Writer
+from lagless.adapters.kafka.topic_watch import Watcher
+from lagless.messages import Heartbeat, Message, Warned, WriteSpeeds
 from lagless.model import TopicPartition
 from lagless.settings import Settings, load
 from tests.dashboard import plays
 from tests.dashboard.conftest import Browser, Served, until
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -68,12 +68,12 @@ def watch() -> Iterator[Callable[[Settings], Watcher]]:
         return started[-1]
 
     yield start
-    for one in started:
-        one.close()
+    for watcher in started:
+        watcher.close()
 
 
 class Roles:
-    """The real adapters through which roles speak."""
+    """The real adapters through which the roles send messages."""
 
     def __init__(self, knobs: Settings) -> None:
         self._knobs = knobs
@@ -81,7 +81,7 @@ class Roles:
         self._log = Writer(knobs.kafka)
         self._mail = {n: ConsumerMailbox(knobs, n) for n in (1, 2)}
 
-    def say(self, *messages: Message) -> None:
+    def send(self, *messages: Message) -> None:
         """Send each message the way that its role does."""
         for message in messages:
             if isinstance(message, WriteSpeeds):
@@ -99,16 +99,16 @@ class Roles:
         self._log.close()
 
 
-def gathered(watcher: Watcher, kinds: set[type[Message]]) -> list[Message]:
+def gather(watcher: Watcher, kinds: set[type[Message]]) -> list[Message]:
     """Read until there is a message of each kind."""
-    found: list[Message] = []
+    messages: list[Message] = []
 
     def all_there() -> bool:
-        found.extend(watcher.read())
-        return {type(message) for message in found} >= kinds
+        messages.extend(watcher.read())
+        return {type(message) for message in messages} >= kinds
 
-    until(all_there, f"messages of {kinds}; there are {found}")
-    return found
+    until(all_there, f"messages of {kinds}; there are {messages}")
+    return messages
 
 
 def test_topics_that_appear_later_are_followed(
@@ -124,20 +124,20 @@ def test_topics_that_appear_later_are_followed(
     try:
         own = {"group": knobs.group}
         now = time.time()
-        roles.say(
+        roles.send(
             plays.speeds(now, SPEEDS).model_copy(update=own),
             plays.speeds(now, SPEEDS),
             plays.heartbeat(now, 1, {A: 1}).model_copy(update=own),
             plays.decision(now, "warning", "oh", "Sentinel", 1).model_copy(update=own),
         )
-        found = gathered(watcher, {WriteSpeeds, Heartbeat, Decision})
+        messages = gather(watcher, {WriteSpeeds, Heartbeat, Warned})
     finally:
         roles.close()
-    assert {message.group for message in found} == {knobs.group}
-    assert len(found) == 3
+    assert {message.group for message in messages} == {knobs.group}
+    assert len(messages) == 3
 
 
-def test_what_nobody_can_read_is_counted_and_skipped(
+def test_undecodable_messages_are_counted_and_skipped(
     knobs: Settings, watch: Callable[[Settings], Watcher]
 ) -> None:
     topics.ensure(knobs)
@@ -149,11 +149,11 @@ def test_what_nobody_can_read_is_counted_and_skipped(
     writer.write(mail, 0, plays.heartbeat(time.time(), 1, {A: 1}).encode())
     writer.close()
     watcher = watch(knobs)
-    assert len(gathered(watcher, {Heartbeat})) == 1
+    assert len(gather(watcher, {Heartbeat})) == 1
     assert watcher.undecodable == 2
 
 
-def test_a_broker_out_of_reach_is_a_trouble(
+def test_an_unreachable_broker_is_a_trouble(
     knobs: Settings, watch: Callable[[Settings], Watcher]
 ) -> None:
     nowhere = knobs.kafka.model_copy(update={"bootstrap": "127.0.0.1:9"})
@@ -162,10 +162,10 @@ def test_a_broker_out_of_reach_is_a_trouble(
     assert not watcher.heard
 
 
-def test_a_broker_that_comes_back_is_read_on(
+def test_reading_continues_when_the_broker_is_back(
     knobs: Settings, watch: Callable[[Settings], Watcher], tmp_path: Path
 ) -> None:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
 
     with Broker(tmp_path / "broker") as broker:
         own = knobs.kafka.model_copy(update={"bootstrap": broker.bootstrap})
@@ -182,7 +182,7 @@ def test_a_broker_that_comes_back_is_read_on(
             knobs.controller.metadata_topic, 0, plays.heartbeat(time.time(), 1, {}).encode()
         )
         writer.close()
-        gathered(watcher, {Heartbeat})
+        gather(watcher, {Heartbeat})
         watcher.close()
 
 
@@ -195,18 +195,18 @@ def test_the_page_shows_what_is_on_kafka(
     group = plays.Group(knobs)
     try:
         now = time.time()
-        roles.say(plays.speeds(now, SPEEDS))
-        roles.say(*group.reassign(now - 10, SPEEDS, "2 partitions are not read", {A: 1, B: 1}))
-        roles.say(*group.beats(now))
+        roles.send(plays.speeds(now, SPEEDS))
+        roles.send(*group.reassign(now - 10, SPEEDS, "2 partitions are not read", {A: 1, B: 1}))
+        roles.send(*group.beats(now))
         page = serve("dashboard", "--config", str(config), "--port", "0", "--json",
                      module="lagless")  # fmt: skip
         browser.open(page.address)
         until(lambda: browser.columns() == {"1": [str(A), str(B)]}, "both blocks in one bin")
         assert "2 partitions are not read" in browser.text(".log")
-        roles.say(*group.reassign(time.time(), SPEEDS, "the interval is up", {A: 1, B: 2}))
+        roles.send(*group.reassign(time.time(), SPEEDS, "the interval is up", {A: 1, B: 2}))
 
         def moved() -> bool:
-            roles.say(*group.beats(time.time()))
+            roles.send(*group.beats(time.time()))
             return browser.columns() == {"1": [str(A)], "2": [str(B)]}
 
         until(moved, "the block has moved")

@@ -1,4 +1,4 @@
-"""The view on the real controller, in a world of virtual time: it shows what is."""
+"""The view on the real controller in virtual time: it shows what the consumers really hold."""
 
 import logging
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from lagless import packing
-from lagless.controller.facts import Policy
+from lagless import messages, packing
 from lagless.dashboard import view
+from lagless.dashboard.observations import Observations
 from lagless.dashboard.snapshot import Link, Snapshot
-from lagless.dashboard.story import Story
-from lagless.messages import Decision, Heartbeat, Message, Receipt, WriteSpeeds, decode
+from lagless.lab.world.world import Pace, World, readers
+from lagless.messages import Message, WriteSpeeds
 from lagless.model import Assignment, Speeds, TopicPartition
-from lagless.simulation.world import Pace, World, readers
+from tests import policies
 from tests.dashboard import plays
 
 KNOBS = plays.settings(heartbeat=2)
@@ -28,23 +28,23 @@ def _quiet() -> Iterator[None]:
 
 
 class Watched:
-    """A world, and everything that was said in it, as it crosses a process border."""
+    """A world and its messages, encoded and decoded as between processes."""
 
     def __init__(self) -> None:
         def pack(speeds: Speeds, capacity: float, previous: Assignment) -> Assignment:
             return packing.pack(speeds, capacity, previous, "mbfp")
 
         self.world = World(
-            Policy(plays.GROUP, KNOBS.capacity, pack, catch_up=0),
+            policies.policy(pack, group=plays.GROUP, capacity=KNOBS.capacity, catch_up=0),
             {TopicPartition("orders", n): 4e5 + 5e4 * n for n in range(10)},
             np.random.default_rng(4),
             pace=Pace(heartbeat=2),
         )
-        self.story = Story(plays.GROUP, KNOBS.capacity)
+        self.observations = Observations(plays.GROUP, KNOBS.capacity)
         self._measured: WriteSpeeds | None = None
 
     def run(self, seconds: float) -> Snapshot:
-        """Let time go by, and look."""
+        """Run the world and return what the page would show."""
         world = self.world
         end = world.at + seconds
         while world.at < end:
@@ -52,30 +52,30 @@ class Watched:
             world.run(min(end, world.at + 1))
             if world.measured is not None and world.measured is not self._measured:
                 self._measured = world.measured
-                self._tell(WriteSpeeds, world.measured)
-            for message in world.mail[mail:]:
-                self._tell(Heartbeat if isinstance(message, Heartbeat) else Receipt, message)
-            for decision in world.decisions[decisions:]:
-                self._tell(Decision, decision)
-        return view.look(self.story, KNOBS, world.at, Link(heard=True))
+                self._tell(world.measured)
+            for message in (*world.mail[mail:], *world.decisions[decisions:]):
+                self._tell(message)
+        return view.look(self.observations, KNOBS, world.at, Link(heard=True))
 
-    def _tell(self, kind: type[Message], message: Message) -> None:
-        self.story.tell(decode(kind, message.encode()))
+    def _tell(self, message: Message) -> None:
+        heard = messages.read(message.encode())
+        assert heard == message
+        self.observations.take(heard)
 
     def truth(self) -> dict[TopicPartition, int]:
-        """Say who reads what, by the consumers themselves."""
-        found = readers(self.world)
-        assert all(len(consumers) == 1 for consumers in found.values()), found
-        return {partition: consumers[0] for partition, consumers in found.items()}
+        """Return the consumer of each partition, by the consumers themselves."""
+        owners = readers(self.world)
+        assert all(len(consumers) == 1 for consumers in owners.values()), owners
+        return {partition: consumers[0] for partition, consumers in owners.items()}
 
 
-def test_it_shows_who_reads_what_and_why() -> None:
+def test_it_shows_the_assignment_and_its_reason() -> None:
     watched = Watched()
     shown = watched.run(120)
     assert shown.held == watched.truth()
     assert shown.unassigned == ()
     assert shown.phase == "Sentinel"
-    assert {one.condition for one in shown.bins} == {"ready"}
+    assert {bin_.condition for bin_ in shown.bins} == {"ready"}
     first = shown.reassignments[0]
     assert first.migrations == 0
     assert first.consumers == len(shown.bins)
@@ -95,8 +95,8 @@ def test_moves_are_shown_when_speeds_change() -> None:
     moved = sum(before.held[p] != after.held[p] for p in before.held)
     assert moved > 0
     new = after.reassignments[len(before.reassignments) :]
-    assert sum(one.migrations for one in new) >= moved
-    assert all(one.rscore > 0 for one in new if one.migrations)
+    assert sum(move.migrations for move in new) >= moved
+    assert all(move.rscore and move.rscore > 0 for move in new if move.migrations)
     assert max(moment.consumers for moment in after.moments) >= len(after.bins)
 
 
@@ -109,9 +109,9 @@ def test_a_killed_consumer_is_shown_and_its_work_taken_over() -> None:
             process.alive = False
             process.well = False
     soon = watched.run(10)
-    states = {one.consumer: one.condition for one in soon.bins}
+    states = {bin_.consumer: bin_.condition for bin_ in soon.bins}
     assert states.get(victim, "silent") == "silent"
     later = watched.run(180)
     assert later.held == watched.truth()
     assert any(line.what == "lost" and line.level == "bad" for line in later.lines)
-    assert {one.condition for one in later.bins} == {"ready"}
+    assert {bin_.condition for bin_ in later.bins} == {"ready"}

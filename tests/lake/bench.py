@@ -7,15 +7,15 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from lagless.adapters.kafka.partitions import Offsets
-from lagless.consumer.claims import Claims
+from lagless.adapters.kafka.offsets import Offsets
+from lagless.consumer.batches import Batch
 from lagless.consumer.cycle import Cycle, Gathered, Report
-from lagless.consumer.ledger import Batch
+from lagless.consumer.orders import Claims
 from lagless.errors import Away
 from lagless.model import TopicPartition
 from lagless.settings import Settings, parse
 from lagless.wiring import consumer as wiring
-from lagless.wiring.clocks import RealClock
+from lagless.wiring.clock import RealClock
 
 
 class Bench:
@@ -25,21 +25,24 @@ class Bench:
         self,
         bootstrap: str,
         spark: str,
-        lake: Path,
+        lake: Path | str,
         group: str,
         topic: str,
         of_topic: Mapping[str, Any],
+        registry: str | None = None,
+        storage: Mapping[str, Any] | None = None,
         **consumer: Any,
     ) -> None:
         self.topic = topic
-        self.path = lake / topic
+        self.path = Path(lake) / topic
         self.settings: Settings = parse(
             {
                 "group": group,
                 "topics": [topic],
                 "kafka": {"bootstrap": bootstrap},
                 "spark": {"url": spark},
-                "lake": {"path": str(lake)},
+                "lake": {"path": str(lake), "storage": dict(storage or {})},
+                "registry": {"url": registry, "timeout": 5},
                 "topic": {topic: dict(of_topic)},
                 "consumer": {"on_data_loss": "continue", **consumer},
             }
@@ -61,10 +64,11 @@ class Bench:
     def claim(self, generation: int | None = None) -> None:
         """Claim every partition of the topic."""
         (_, count) = self.offsets.topics([self.topic])[self.topic]
+        every = [TopicPartition(self.topic, number) for number in range(count)]
         until = time.monotonic() + 60
         while True:
             try:
-                self.held = dict(self.claims.claim(self.topic, range(count), generation))
+                self.held = dict(self.claims.claim(self.topic, every, generation))
                 return
             except Away:  # the first to ask a new broker for a group's offsets
                 if time.monotonic() > until:
@@ -93,7 +97,7 @@ class Bench:
         raise AssertionError(f"{self.topic} was not drained in {cycles} cycles")
 
     def rows(self, suffix: str = "") -> list[dict[str, Any]]:
-        """Give the rows of the table, by partition and offset."""
+        """Return the rows of the table, by partition and offset."""
         path = Path(f"{self.path}{suffix}")
         if not DeltaTable.is_deltatable(str(path)):
             return []

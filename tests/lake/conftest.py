@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
-    from lagless.embedded.spark import ConnectServer
+    from lagless.lab.parts.broker import Broker
+    from lagless.lab.parts.connect import ConnectServer
     from tests.lake.bench import Bench
 
 Send = Callable[..., None]
@@ -34,12 +34,13 @@ def send(broker: "Broker") -> Send:
 
 @pytest.fixture
 def bench(broker: "Broker", connect: "ConnectServer", tmp_path: Path) -> "Callable[..., Bench]":
-    """Return `bench(topic, **settings of the topic)`: a claimed lake to ingest into."""
+    """Return `bench(topic, registry=None, **settings of the topic)`: a lake to ingest into."""
     from tests.lake.bench import Bench
 
     group = f"group-{uuid.uuid4().hex[:8]}"
 
-    def make(topic: str, **settings: Any) -> "Bench":
-        return Bench(broker.bootstrap, connect.url, tmp_path / "lake", group, topic, settings)
+    def make(topic: str, registry: str | None = None, **settings: Any) -> "Bench":
+        where = tmp_path / "lake"
+        return Bench(broker.bootstrap, connect.url, where, group, topic, settings, registry)
 
     return make

@@ -1,47 +1,57 @@
 """Tables and files for tests, without Spark."""
 
-import uuid
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
-from lagless.adapters.lake import columns, statistics
-from lagless.adapters.lake.statistics import File
+from lagless.adapters.lake import data_files, schemas, store
+from lagless.adapters.lake.data_files import File
+from lagless.adapters.lake.store import Store
 from lagless.adapters.lake.table import Table
+from lagless.model import TopicPartition
 from lagless.ports import Topic
 
 TOPIC = Topic("orders", "AAAAAAAAAAAAAAAAAAAAAA")
-SCHEMA = pa.schema([*columns.ALWAYS, pa.field("value", pa.string())])
+P = [TopicPartition(TOPIC.name, number) for number in range(8)]
+SCHEMA = pa.schema([*schemas.ALWAYS, pa.field("value", pa.string())])
 
 
-def table(path: Path, topic: Topic = TOPIC) -> Table:
-    """Give a new handle on the table at a path."""
-    return Table(path, "group", topic, SCHEMA)
+Place = Path | Store
+"""Where a table is."""
 
 
-def written(path: Path, partition: int, first: int, until: int, schema: pa.Schema = SCHEMA) -> File:
+def home(place: Place) -> Store:
+    """Return the store of a place."""
+    return store.at(place) if isinstance(place, Path) else place
+
+
+def table(place: Place, topic: Topic = TOPIC) -> Table:
+    """Return a new handle on the table at a place."""
+    return Table(home(place), "group", topic, SCHEMA)
+
+
+def written(
+    place: Place, partition: int, first: int, until: int, schema: pa.Schema = SCHEMA
+) -> File:
     """Write a file with one row per offset."""
-    path.mkdir(parents=True, exist_ok=True)
+    home(place).prepare()
     offsets = list(range(first, until))
-    rows = [
+    rows: list[dict[str, object]] = [
         {"_partition": partition, "_offset": o, "_timestamp": o * 1000, "value": str(o)}
         for o in offsets
     ]
-    file = path / f"{uuid.uuid4().hex}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
-    return statistics.measure(file)
+    return data_files.write_rows(rows, schema, home(place))
 
 
-def offsets(path: Path, partition: int = 0) -> list[int]:
-    """Give the offsets that the table holds of a partition, in order."""
-    rows = DeltaTable(str(path)).to_pyarrow_table(columns=["_partition", "_offset"]).to_pylist()
+def offsets(place: Place, partition: int = 0) -> list[int]:
+    """Return the offsets that the table holds of a partition, in order."""
+    rows = home(place).table().to_pyarrow_table(columns=["_partition", "_offset"]).to_pylist()
     return sorted(row["_offset"] for row in rows if row["_partition"] == partition)
 
 
-def claimed(path: Path, generation: int = 1, partitions: tuple[int, ...] = (0,)) -> Table:
-    """Give a handle that has claimed partitions, which begin at 0."""
-    found = table(path)
-    found.claim(partitions, generation, lambda: dict.fromkeys(partitions, 0), {})
+def claimed(place: Place, generation: int = 1, partitions: tuple[int, ...] = (0,)) -> Table:
+    """Return a handle that has claimed partitions, which begin at 0."""
+    found = table(place)
+    mine = [P[number] for number in partitions]
+    found.claim(mine, generation, lambda: dict.fromkeys(mine, 0), {})
     return found

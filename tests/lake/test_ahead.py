@@ -3,15 +3,16 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lagless.adapters.lake import ingestion
-from lagless.adapters.lake.ahead import Ahead
-from lagless.adapters.lake.formats import Format
-from lagless.adapters.lake.ingestion import Draft
+from lagless.adapters.lake import ingestion, store
+from lagless.adapters.lake.drafts import Ahead, Draft
+from lagless.adapters.lake.formats.json_format import JsonFormat
 from lagless.errors import ClaimLost
+from lagless.model import TopicPartition
 from lagless.ports import Span
 from tests.waiting import until
 
@@ -32,7 +33,7 @@ SCHEMA = "n BIGINT, pad STRING"
 def behind(
     bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str]
 ) -> "Iterator[Callable[..., Bench]]":
-    """Give a function that makes a consumer with two partitions and a backlog of five cycles."""
+    """Return a function that makes a consumer with two partitions and a backlog of five cycles."""
     made: list[Bench] = []
 
     def make(**settings: Any) -> "Bench":
@@ -68,7 +69,7 @@ def drafts(monkeypatch: pytest.MonkeyPatch) -> list[Draft]:
 
 @pytest.fixture
 def begun(behind: "Callable[..., Bench]", drafts: list[Draft]) -> "Bench":
-    """Give a consumer after its first cycle, with the files of the second one written."""
+    """Return a consumer after its first cycle, with the files of the second one written."""
     one = behind()
     landed(one.run(BATCH))
     until(lambda: len(drafts) == 2, "the next cycle's files")
@@ -77,26 +78,26 @@ def begun(behind: "Callable[..., Bench]", drafts: list[Draft]) -> "Bench":
 
 @pytest.fixture
 def other(begun: "Bench", bench: "Callable[..., Bench]") -> "Bench":
-    """Give another consumer of the same group that has claimed the same partitions since."""
+    """Return another consumer of the same group that has claimed the same partitions since."""
     one = bench(begun.topic, format="json", schema=SCHEMA)
     one.claim()
     return one
 
 
 def offsets(one: "Bench") -> list[list[int]]:
-    """Give the offsets of each partition, as they stand in the table."""
+    """Return the offsets of each partition, as they stand in the table."""
     rows = one.rows()
     return [[row["_offset"] for row in rows if row["_partition"] == p] for p in range(2)]
 
 
 def landed(report: "Report") -> int:
-    """Give the records of a cycle."""
+    """Return the records of a cycle."""
     assert not report.troubles, report.troubles
     return sum(taken.intake.records for taken in report.taken.values())
 
 
 def everything(one: "Bench") -> bool:
-    """Say whether each record is in the table once, and no file is there for nothing."""
+    """Return whether each record is in the table once, and no file is there for nothing."""
     whole = list(range(COUNT // 2))
     return offsets(one) == [whole, whole] and not one.strays()
 
@@ -166,7 +167,7 @@ def test_files_that_are_old_are_never_added(
         def monotonic() -> float:
             return now() + begun.settings.consumer.cycle_deadline
 
-    monkeypatch.setattr("lagless.adapters.lake.ahead.time", Later)
+    monkeypatch.setattr("lagless.adapters.lake.drafts.time", Later)
     assert landed(begun.run(BATCH)) == 40
     assert not (begun.path / old).exists()
     monkeypatch.undo()
@@ -181,11 +182,11 @@ def test_what_cannot_be_written_ahead_is_written_by_its_cycle(
     original = ingestion.draft
     failed: list[Span] = []
 
-    def fails_ahead(place: Any, work: Any, *more: Any) -> Draft:
+    def fails_ahead(pipeline: Any, work: Any, *more: Any) -> Draft:
         if threading.current_thread().name == "ahead":
-            failed.append(work.spans[0])
+            failed.append(work.spans[min(work.spans)])
             raise OSError("no space left on device")
-        return original(place, work, *more)
+        return original(pipeline, work, *more)
 
     monkeypatch.setattr(ingestion, "draft", fails_ahead)
     assert [landed(one.run(BATCH)) for _ in range(5)] == [40] * 5
@@ -204,20 +205,25 @@ def test_at_the_end_nothing_stays_of_what_was_begun(behind: "Callable[..., Bench
 def test_a_cycle_past_its_deadline_leaves_nothing_begun(behind: "Callable[..., Bench]") -> None:
     one = behind()
     landed(one.run(BATCH))
+    topic = one.claims.topics[one.topic]
+    assert one.lake.begun(topic)
     one.lake.interrupt()
+    assert not one.lake.begun(topic)
     until(lambda: not one.strays(), "the end of what was begun")
     one.drain()
     assert everything(one)
 
 
-def test_a_draft_is_for_its_spans_and_its_format_alone() -> None:
-    spans, form = {0: Span(5, 9)}, Format("json", "n BIGINT")
-    one = Ahead(spans, form, lambda: Draft(None, [], {}, 0.0))  # type: ignore[arg-type]  # no frame
-    assert one.is_for({0: Span(5, 9)}, form, 60)
-    assert not one.is_for({0: Span(5, 8)}, form, 60)
-    assert not one.is_for({0: Span(5, 9), 1: Span(0, 1)}, form, 60)
-    assert not one.is_for(spans, Format("json", "n BIGINT, more STRING"), 60)
-    assert not one.is_for(spans, form, 0)
+def test_a_draft_is_for_its_spans_and_its_format_alone(tmp_path: Path) -> None:
+    lake = store.at(tmp_path)
+    p = TopicPartition("t", 0)
+    spans, form = {p: Span(5, 9)}, JsonFormat("n BIGINT")
+    one = Ahead(spans, form, lambda: Draft(lake, None, [], {}, 0.0))  # type: ignore[arg-type]  # no frame
+    assert one.usable(form, 60) == {p: Span(5, 9)}
+    assert one.usable(form, 60) != {p: Span(5, 8)}
+    assert one.usable(form, 60) != {p: Span(5, 9), TopicPartition("t", 1): Span(0, 1)}
+    assert not one.usable(JsonFormat("n BIGINT, more STRING"), 60)
+    assert not one.usable(form, 0)
 
 
 def test_a_new_field_makes_what_was_begun_useless(behind: "Callable[..., Bench]") -> None:

@@ -8,17 +8,19 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lagless.adapters.lake import columns, compaction
-from tests.lake.files import SCHEMA, claimed, offsets, table, written
+from lagless.adapters.lake import compaction, schemas, store
+from lagless.ports import Span
+from lagless.settings import TopicSettings
+from tests.lake.files import SCHEMA, P, claimed, offsets, table, written
 
 
 def fill(path: Path, files: int, partition: int = 0) -> None:
     one = table(path)
     for number in range(files):
-        one.look([partition])
+        one.look([P[partition]])
         file = written(path, partition, number * 3, number * 3 + 3)
         assert one.commit(
-            [file], {partition: number * 3}, {partition: number * 3 + 3}, {partition: 1}
+            [file], {P[partition]: Span(number * 3, number * 3 + 3)}, {P[partition]: 1}
         )
 
 
@@ -26,7 +28,7 @@ def test_small_files_become_one_and_no_row_changes(tmp_path: Path) -> None:
     claimed(tmp_path)
     fill(tmp_path, 5)
     before = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("_offset")
-    outcome = compaction.compact(tmp_path)
+    outcome = compaction.compact(store.at(tmp_path))
     assert (outcome.files_before, outcome.files_after, outcome.merged) == (5, 1, 5)
     after = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("_offset")
     assert after.equals(before)
@@ -36,9 +38,9 @@ def test_offsets_survive_and_reading_goes_on(tmp_path: Path) -> None:
     claimed(tmp_path)
     fill(tmp_path, 3)
     one = table(tmp_path)
-    at = one.look([0])[0]
-    compaction.compact(tmp_path)
-    assert one.commit([written(tmp_path, 0, 9, 10)], {0: at.offset}, {0: 10}, {0: 1})
+    at = one.look([P[0]])[P[0]]
+    compaction.compact(store.at(tmp_path))
+    assert one.commit([written(tmp_path, 0, 9, 10)], {P[0]: Span(at.offset, 10)}, {P[0]: 1})
     assert offsets(tmp_path) == list(range(10))
 
 
@@ -47,9 +49,9 @@ def test_two_compactions_from_one_snapshot_leave_every_row_once(tmp_path: Path) 
     fill(tmp_path, 4)
 
     def another() -> None:
-        compaction.compact(tmp_path)
+        compaction.compact(store.at(tmp_path))
 
-    outcome = compaction.compact(tmp_path, between=another)
+    outcome = compaction.compact(store.at(tmp_path), between=another)
     assert outcome.contested == 1
     assert offsets(tmp_path) == list(range(12))
 
@@ -62,7 +64,7 @@ def test_three_compactions_beside_four_writers(tmp_path: Path) -> None:
 
     def compactor() -> None:
         while not done.is_set():
-            merged.append(compaction.compact(tmp_path).merged)
+            merged.append(compaction.compact(store.at(tmp_path)).merged)
 
     compactors = [threading.Thread(target=compactor) for _ in range(3)]
     for thread in (*writers, *compactors):
@@ -80,11 +82,11 @@ def test_three_compactions_beside_four_writers(tmp_path: Path) -> None:
 def test_columns_that_joined_later_are_null_before(tmp_path: Path) -> None:
     one = claimed(tmp_path)
     wider = pa.schema([*SCHEMA, ("new", pa.int64())])
-    assert one.commit([written(tmp_path, 0, 0, 2)], {0: 0}, {0: 2}, {0: 1})
+    assert one.commit([written(tmp_path, 0, 0, 2)], {P[0]: Span(0, 2)}, {P[0]: 1})
     file = written(tmp_path, 0, 2, 4, wider)
-    columns.fit(one, wider, evolve=True)
-    assert one.commit([file], {0: 2}, {0: 4}, {0: 1})
-    assert compaction.compact(tmp_path).files_after == 1
+    schemas.fit(one, wider, TopicSettings(evolve=True))
+    assert one.commit([file], {P[0]: Span(2, 4)}, {P[0]: 1})
+    assert compaction.compact(store.at(tmp_path)).files_after == 1
     assert DeltaTable(str(tmp_path)).to_pyarrow_table()["new"].null_count == 4
     assert offsets(tmp_path) == [0, 1, 2, 3]
 
@@ -92,21 +94,14 @@ def test_columns_that_joined_later_are_null_before(tmp_path: Path) -> None:
 def test_files_that_are_not_yet_committed_are_left_alone(tmp_path: Path) -> None:
     one = claimed(tmp_path)
     fill(tmp_path, 2)
-    one.look([0])
+    one.look([P[0]])
     file = written(tmp_path, 0, 6, 9)
-    compaction.compact(tmp_path)
-    assert one.commit([file], {0: 6}, {0: 9}, {0: 1})
+    compaction.compact(store.at(tmp_path))
+    assert one.commit([file], {P[0]: Span(6, 9)}, {P[0]: 1})
     assert offsets(tmp_path) == list(range(9))
 
 
 def test_a_retention_below_a_day_is_refused(tmp_path: Path) -> None:
     claimed(tmp_path)
     with pytest.raises(ValueError, match="younger than a day"):
-        compaction.compact(tmp_path, retention=timedelta(hours=1))
-
-
-def test_groups_are_filled_up_to_the_target() -> None:
-    files = [compaction.Listed(str(n), 30, n) for n in range(7)]
-    files.append(compaction.Listed("large", 80, 3))
-    found = [[one.path for one in group] for group in compaction.groups(files, 100)]
-    assert found == [["0", "1", "2"], ["3", "4", "5"]]
+        compaction.compact(store.at(tmp_path), retention=timedelta(hours=1))

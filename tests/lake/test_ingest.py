@@ -13,7 +13,7 @@ from lagless.ports import Span
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from lagless.embedded.broker import Broker
+    from lagless.lab.parts.broker import Broker
     from tests.lake.bench import Bench
     from tests.lake.conftest import Send
 
@@ -331,7 +331,9 @@ def test_who_slept_names_nothing_gone_that_its_successor_has_read(
     _delete_records(broker, name, 3)
     described = sleeper.claims.topics[name]
     with pytest.raises(ClaimLost):
-        sleeper.lake.give_up(described, {0: Span(0, 3)}, {0: 1})
+        sleeper.lake.give_up(
+            described, {TopicPartition(name, 0): Span(0, 3)}, {TopicPartition(name, 0): 1}
+        )
     assert [row["value"] for row in successor.rows()] == ["a", "b", "c"]
     assert successor.rows("_gone") == []
 
@@ -350,7 +352,7 @@ def test_what_retention_deleted_is_an_error_that_names_it(
     assert one.rows() == []
 
 
-def test_a_topic_made_anew_starts_afresh_and_names_what_is_gone(
+def test_a_topic_created_again_starts_afresh_and_names_what_is_gone(
     bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str], broker: "Broker"
 ) -> None:
     name = topic()
@@ -394,8 +396,8 @@ def test_a_table_past_the_logs_end_is_an_error(
     one = bench(name, format="text")
     one.claim()
     described = one.claims.topics[name]
-    table = one.lake._place(described).table
-    assert table.commit([], {0: 0}, {0: 50}, {0: 1})
+    table = one.lake._pipeline(described).table
+    assert table.commit([], {TopicPartition(name, 0): Span(0, 50)}, one.held)
     report = one.run()
     assert "the table is at offset 50 and Kafka's log ends at 1" in str(report.troubles[name])
 
@@ -448,3 +450,26 @@ def _delete_records(broker: "Broker", name: str, before: int) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([Place(name, 0, before)]).values():
         future.result(30)
+
+
+def test_keys_may_be_text_and_headers_are_kept_where_they_are_wanted(
+    bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str]
+) -> None:
+    name = topic()
+    send(name, ['{"a": 1}'], key="schlüssel", headers=[("h", b"1")])
+    send(name, ['{"a": 2}', "bad"], key=b"\xff")
+    send(name, ['{"a": 3}'], key=None)
+    one = bench(name, format="json", schema="a BIGINT", key_format="text", headers=True)
+    one.drain()
+    rows = [(row["_key"], row["a"], row["_headers"]) for row in one.rows()]
+    assert rows == [("schlüssel", 1, [{"key": "h", "value": b"1"}]), (None, 3, None)]
+    rejects = [(row["_key"], row["_reason"]) for row in one.rows("_rejected")]
+    assert rejects == [
+        (b"\xff", "the key is not UTF-8"),
+        (b"\xff", "no JSON object that fits the schema"),
+    ]
+    other = topic()
+    send(other, ["x"], headers=[("h", b"1")])
+    plain = bench(other, format="text", headers=False)
+    plain.drain()
+    assert list(plain.rows()[0]) == ["_partition", "_offset", "_timestamp", "_key", "value"]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lagless.errors import ClaimLost, TryAgain
-from tests.lake.files import claimed, offsets, table, written
+from lagless.ports import Span
+from tests.lake.files import P, claimed, offsets, table, written
 
 
 def fight(path: str, seed: int, seconds: float) -> None:
@@ -19,18 +20,18 @@ def fight(path: str, seed: int, seconds: float) -> None:
     while time.monotonic() < until:
         one = table(lake)
         try:
-            mine = one.claim([0], None, dict, {0: 0})
+            mine = one.claim([P[0]], None, dict, {P[0]: 0})
             for _ in range(chance.randint(1, 5)):
-                at = one.look([0])[0]
-                if at.owner != mine[0]:
+                at = one.look([P[0]])[P[0]]
+                if at.owner != mine[P[0]]:
                     break
                 end = at.offset + chance.randint(1, 4)
                 file = written(lake, 0, at.offset, end)
                 if chance.random() < 0.3:
                     time.sleep(chance.uniform(0, 0.1))
                 if chance.random() < 0.2:
-                    one.update()
-                one.commit([file], {0: at.offset}, {0: end}, mine)
+                    one.handle.update()
+                one.commit([file], {P[0]: Span(at.offset, end)}, mine)
         except (ClaimLost, TryAgain):
             continue
 
@@ -45,7 +46,7 @@ def test_whoever_wins_each_offset_lands_once(tmp_path: Path) -> None:
     for fighter in fighters:
         fighter.join()
     assert [fighter.exitcode for fighter in fighters] == [0] * 4
-    end = table(tmp_path).look([0])[0].offset
+    end = table(tmp_path).look([P[0]])[P[0]].offset
     assert end > 0
     assert offsets(tmp_path) == list(range(end))
 
@@ -59,5 +60,5 @@ def test_two_that_create_the_table_at_once_share_it(tmp_path: Path) -> None:
     for maker in makers:
         maker.join()
     assert [maker.exitcode for maker in makers] == [0, 0]
-    end = table(path).look([0])[0].offset
+    end = table(path).look([P[0]])[P[0]].offset
     assert offsets(path) == list(range(end))

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lagless.adapters.lake import columns, statistics
-from tests.lake.files import claimed
+from lagless.adapters.lake import data_files, schemas, store
+from lagless.ports import Span
+from tests.lake.files import P, claimed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 MOMENT = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
 
 
-def timed(path: Path, moments: list[datetime]) -> statistics.File:
+def timed(path: Path, moments: list[datetime]) -> data_files.File:
     rows = [
         {"_partition": 0, "_offset": number, "_timestamp": moment}
         for number, moment in enumerate(moments)
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=columns.ALWAYS), path)
-    return statistics.measure(path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schemas.ALWAYS), path)
+    return data_files.measure(store.at(path.parent), path.name)
 
 
 def test_a_maximum_is_rounded_up_and_a_minimum_down(tmp_path: Path) -> None:
@@ -46,8 +47,8 @@ def test_a_maximum_is_rounded_up_and_a_minimum_down(tmp_path: Path) -> None:
 def test_a_column_of_nulls_has_no_range(tmp_path: Path) -> None:
     rows = [{"_partition": None, "_offset": 3, "_timestamp": MOMENT}]
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=columns.ALWAYS), path)
-    said = json.loads(statistics.measure(path).statistics)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schemas.ALWAYS), path)
+    said = json.loads(data_files.measure(store.at(tmp_path), path.name).statistics)
     assert "_partition" not in said["minValues"]
     assert said["nullCount"]["_partition"] == 1
 
@@ -57,9 +58,9 @@ def lake(path: Path) -> list[datetime]:
     one = claimed(path)
     moments = [MOMENT + timedelta(microseconds=number) for number in range(9)]
     for number in range(3):
-        offset = one.look([0])[0].offset
+        offset = one.look([P[0]])[P[0]].offset
         file = timed(path / f"{number}.parquet", moments[number * 3 : number * 3 + 3])
-        assert one.commit([file], {0: offset}, {0: offset + 3}, {0: 1})
+        assert one.commit([file], {P[0]: Span(offset, offset + 3)}, {P[0]: 1})
     return moments
 
 
@@ -89,10 +90,7 @@ def test_duckdb_finds_rows_at_the_bounds(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_sparks_delta_and_pyarrow_read_the_same_rows(
-    bench: "Callable[..., Bench]",
-    send: "Send",
-    topic: Callable[..., str],
-    spark: "SparkSession",
+    bench: "Callable[..., Bench]", send: "Send", topic: Callable[..., str], spark: "SparkSession"
 ) -> None:
     name = topic(partitions=2)
     one = bench(name, format="json", schema="a BIGINT, b STRING, d DECIMAL(9, 2), t TIMESTAMP")

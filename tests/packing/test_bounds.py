@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("ortools")
 
+from lagless.lab.model import streams
 from lagless.packing import bounds, exact, scores, sticky
-from lagless.simulation import streams
 
 CAPACITY = 10.0
 PARTITION = st.tuples(st.floats(0, 12), st.integers(0, 4))

@@ -59,11 +59,11 @@ def test_speaks_to_people(
     ("content", "words", "match"),
     [
         ('{"a": 1}', ["--capacity", "0"], "capacity has to be a finite number above 0"),
-        ('{"a": 1}', ["--capacity", "1", "--algorithm", "xyz"], "there is no algorithm 'xyz'"),
+        ('{"a": 1}', ["--capacity", "1", "--algorithm", "xyz"], "unknown algorithm 'xyz'; known: "),
         ('{"a": -1}', ["--capacity", "1"], "the speed of 'a'"),
         ('{"a": NaN}', ["--capacity", "1"], "the speed of 'a'"),
         ('{"a": 1, "a": 2}', ["--capacity", "1"], "names 'a' twice"),
-        ("[1]", ["--capacity", "1"], "has to hold a JSON object"),
+        ("[1]", ["--capacity", "1"], "must hold a JSON object"),
         ("{", ["--capacity", "1"], "is not JSON"),
     ],
 )

@@ -12,8 +12,8 @@ pytest.importorskip("ortools")
 
 from lagless import packing
 from lagless.errors import WrongInput
+from lagless.lab.model import replay, streams
 from lagless.packing import exact, scores
-from lagless.simulation import replay, streams
 
 CAPACITY = 10.0
 
@@ -98,7 +98,7 @@ def test_it_uses_fewer_consumers_than_best_fit_decreasing_where_that_fails() -> 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 10) | st.sampled_from([2, 3, 4, 5]), min_size=1, max_size=16))
 def test_known_worst_cases_hold(sizes: list[int]) -> None:
-    """Johnson and others: FFD and BFD ≤ 11/9·OPT + 6/9, FF and BF ≤ 1.7·OPT, NF and NFD ≤ 2·OPT."""
+    """Johnson and others: FFD and BFD ≤ 11/9·OPT + 6/9, FF and BF ≤ 1.7·OPT, all others ≤ 2·OPT."""
     speeds = {j: float(size) for j, size in enumerate(sizes)}
     none = np.zeros(len(sizes), np.int64)
     best = exact.solve(np.array(sizes, float), CAPACITY, none)
@@ -110,9 +110,27 @@ def test_known_worst_cases_hold(sizes: list[int]) -> None:
         "bf": 1.7 * best.fewest,
         "nf": 2.0 * best.fewest,
         "nfd": 2.0 * best.fewest,
+        "wf": 2.0 * best.fewest,
+        "wfd": 2.0 * best.fewest,
     }
     for name, most in bounds.items():
         assert best.fewest <= packing.packing(speeds, CAPACITY, None, name).consumers <= most + 1e-9
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_the_known_worst_lists_reach_the_ratios(times: int) -> None:
+    """Johnson's lists: 11/9 of the optimum under FFD and BFD, and nearly 2 under NF."""
+    decreasing = {51.0: 6, 27.0: 6, 26.0: 6, 23.0: 12}
+    sizes = [size for size, count in decreasing.items() for _ in range(times * count)]
+    packed = dict(enumerate(sizes))
+    # 51 + 26 + 23 in six consumers, and 27 + 27 + 23 + 23 in three.
+    for name in ("ffd", "bfd"):
+        assert packing.packing(packed, 100.0, None, name).consumers == 11 * times
+    assert sum(sizes) == 9 * times * 100, "so nine are needed, and the lists above fill nine"
+
+    pairs = {j: 0.5 if j % 2 else 50.0 for j in range(80 * times)}
+    assert packing.packing(pairs, 100.0, None, "nf").consumers == 20 * times * 2
+    assert packing.packing(pairs, 100.0, None, "ffd").consumers == 20 * times + 1
 
 
 @pytest.mark.slow

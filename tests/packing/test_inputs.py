@@ -45,12 +45,7 @@ def test_wrong_input_is_named(speeds: Any, capacity: Any, previous: Any, match: 
 
 
 def test_numbers_of_every_kind_are_taken() -> None:
-    speeds: dict[str, Any] = {
-        "a": 1,
-        "b": np.float32(0.5),
-        "c": Fraction(1, 2),
-        "d": np.int64(1),
-    }
+    speeds: dict[str, Any] = {"a": 1, "b": np.float32(0.5), "c": Fraction(1, 2), "d": np.int64(1)}
     capacity: Any = np.int32(2)
     previous: dict[str, Any] = {"a": np.int64(4)}
     found = lagless.pack(speeds, capacity, previous, "ff")

@@ -1,4 +1,4 @@
-"""The registry: names, parameters, what is wrong with them, and what importing costs."""
+"""The registry: names, parameters, wrong ones, users' own algorithms, and what importing loads."""
 
 import json
 import os
@@ -14,8 +14,7 @@ from numba import njit
 import lagless
 from lagless import packing
 from lagless.errors import WrongInput
-from lagless.packing import anyfit
-from tests.packing import reference
+from lagless.packing import anyfit, plain
 
 
 def run(code: str, **environment: str) -> str:
@@ -34,7 +33,7 @@ def run(code: str, **environment: str) -> str:
 def test_every_algorithm_of_the_design_is_there() -> None:
     names = lagless.algorithms()
     assert len(names) == len(set(names))
-    assert {*reference.PAPER, "kd_<n>", "ezzeddine", "sticky"} <= set(names)
+    assert {*plain.ALGORITHMS, "sticky"} <= set(names)
 
 
 def test_only_the_online_algorithms_depend_on_the_order() -> None:
@@ -49,7 +48,7 @@ def test_a_packer_works_on_arrays() -> None:
     assert found.tolist() == [7, 1, 1]
 
 
-def test_a_packer_takes_what_is_not_contiguous() -> None:
+def test_a_packer_takes_arrays_that_are_not_contiguous() -> None:
     rng = np.random.default_rng(1)
     table, numbers = rng.uniform(0, 1, (40, 2)), rng.integers(0, 9, (40, 2))
     pack = packing.packer("nfd")
@@ -57,9 +56,9 @@ def test_a_packer_takes_what_is_not_contiguous() -> None:
     assert pack(table[:, 0], 1.0, numbers[:, 0]).tolist() == expected.tolist()
 
 
-def test_a_packer_leaves_what_it_is_given_alone() -> None:
+def test_a_packer_does_not_change_its_arguments() -> None:
     speeds, previous = np.array([0.4, 0.9, 0.4, 1.2]), np.array([3, 900, 3, 0])
-    for name in reference.COVERED:
+    for name in plain.ALGORITHMS:
         packing.packer(name)(speeds, 1.0, previous)
     assert speeds.tolist() == [0.4, 0.9, 0.4, 1.2]
     assert previous.tolist() == [3, 900, 3, 0]
@@ -76,11 +75,11 @@ def test_parameters_come_with_the_name_or_beside_it() -> None:
 @pytest.mark.parametrize(
     ("spec", "parameters", "match"),
     [
-        ("best", {}, r"no algorithm 'best'; there are nf, .*kd_<n>, ezzeddine, sticky"),
-        ("", {}, "no algorithm ''"),
-        ("NF", {}, "no algorithm 'NF'"),
-        ("kd_", {}, "no algorithm 'kd_'"),
-        ("kd_x", {}, "no algorithm 'kd_x'"),
+        ("best", {}, r"unknown algorithm 'best'; known: nf, .*kd_<n>, ezzeddine, sticky"),
+        ("", {}, "unknown algorithm ''"),
+        ("NF", {}, "unknown algorithm 'NF'"),
+        ("kd_", {}, "unknown algorithm 'kd_'"),
+        ("kd_x", {}, "unknown algorithm 'kd_x'"),
         ("kd_0", {}, "at least one consumer"),
         ("mwf:slack=1", {}, "'mwf:slack=1' has no parameter 'slack'; its parameters: none"),
         ("sticky", {"slak": 1}, "no parameter 'slak'; its parameters: slack"),
@@ -134,3 +133,57 @@ def test_compiled_code_calls_the_algorithms_too() -> None:
 
     stream = np.array([[0.6, 0.5, 0.4], [0.3, 0.5, 0.4]])
     assert njit(replay)(stream, 1.0, np.zeros(3, np.int64)).tolist() == [1, 2, 2]
+
+
+MINE = """
+import numpy as np
+
+def alone(speeds, capacity, previous, *, first=1):
+    return np.arange(first, first + len(speeds))
+
+def nobody(speeds, capacity, previous):
+    return np.zeros(len(speeds), np.int64)
+
+def undecided(speeds, capacity, previous, *, depth):
+    return alone(speeds, capacity, previous)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"mine_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+def test_a_function_of_the_user_packs_with_its_parameters(mine: str) -> None:
+    speeds = {"a": 1.0, "b": 2.0}
+    assert lagless.pack(speeds, 10, algorithm=f"{mine}:alone") == {"a": 1, "b": 2}
+    assert lagless.pack(speeds, 10, algorithm=f"{mine}:alone:first=5") == {"a": 5, "b": 6}
+    assert lagless.pack({}, 10, algorithm=f"{mine}:alone") == {}
+    assert packing.algorithm(f"{mine}:alone")[1] == {"first": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("{}:nothing", "has no function 'nothing'"),
+        ("{}:alone:last=1", "has no parameter 'last'"),
+        ("{}:alone:first=x", "has to be a whole number"),
+        ("{}:undecided", "'depth' of .* needs a default"),
+        ("{}:nobody", "a whole number from 1, for each of the 2 partitions"),
+        ("{}_not:alone", "is neither an algorithm nor a module"),
+    ],
+)
+def test_what_cannot_be_used_is_named(mine: str, spec: str, sentence: str) -> None:
+    with pytest.raises(WrongInput, match=sentence):
+        lagless.pack({"a": 1.0, "b": 2.0}, 10, algorithm=spec.format(mine))
+
+
+def test_next_fits_first_consumer_is_the_previous_or_the_lowest_one() -> None:
+    speeds, previous = {"a": 6.0, "b": 5.0}, {"a": 7, "b": 1}
+    assert packing.pack(speeds, 10.0, previous, "nfd") == {"a": 7, "b": 1}
+    assert packing.pack(speeds, 10.0, previous, "nfd:first=lowest") == {"a": 1, "b": 2}
+    with pytest.raises(WrongInput, match="'first' is previous or lowest, not 'last'"):
+        packing.pack(speeds, 10.0, previous, "nf:first=last")

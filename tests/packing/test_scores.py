@@ -1,8 +1,8 @@
-"""Rscore, migrations, CBS, E(Rscore) and the Pareto front."""
+"""Loads, migrations, Rscore, CBS, E(Rscore) and the Pareto front."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lagless
@@ -12,7 +12,7 @@ from lagless.packing import scores
 SPEEDS = {"a": 4.0, "b": 6.0, "c": 10.0, "d": 1.0}
 
 
-def test_arrivals_and_departures_are_no_migrations() -> None:
+def test_arrivals_and_departures_are_not_migrations() -> None:
     previous = {"a": 1, "b": 2, "gone": 3}
     current = {"a": 2, "b": 2, "c": 1, "d": 2}
     assert scores.migrations(previous, current) == ["a"]
@@ -45,6 +45,7 @@ def test_wrong_input_is_named(
         lagless.rscore(SPEEDS, capacity, previous, current)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 3), st.integers(0, 3)), max_size=20))
 def test_arrays_and_mappings_score_the_same(rows: list[tuple[float, int, int]]) -> None:
     speeds = {j: row[0] for j, row in enumerate(rows)}
@@ -57,6 +58,16 @@ def test_arrays_and_mappings_score_the_same(rows: list[tuple[float, int, int]]) 
     assert scores.moved_rate(rates, before, after) / 7 == scores.rscore(
         speeds, 7, previous, current
     )
+    if current.keys() == speeds.keys() != set():
+        consumers, rate, migrations = scores.tally(rates, before, after)
+        assert consumers == len(set(current.values()))
+        assert rate / 7 == scores.rscore(speeds, 7, previous, current)
+        assert migrations == len(scores.migrations(previous, current))
+
+
+def test_loads_sum_what_each_consumer_reads() -> None:
+    assert scores.loads(SPEEDS, {"a": 2, "b": 1, "c": 2, "unmeasured": 3}) == {1: 6, 2: 14, 3: 0}
+    assert scores.loads(SPEEDS, {}) == {}
 
 
 def test_cbs_is_relative_to_the_fewest_of_each_iteration() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lagless import packing
 from lagless.errors import WrongInput
-from lagless.packing import anyfit, scores, sticky, sticky_probe
-from lagless.simulation import replay, streams
+from lagless.lab.model import replay, streams
+from lagless.packing import anyfit, scores, sticky, sticky_steps
 
 CAPACITY = 10.0
 
@@ -142,10 +142,10 @@ def test_row_and_tree_count_the_same() -> None:
         kept = rng.random(n) < 0.3
         loads = np.full(n, -1.0)
         loads[: kept.sum()] = speeds[kept]
-        row = sticky_probe.in_row(speeds, CAPACITY, kept, loads, n)
-        assert row == sticky_probe.in_tree(speeds, CAPACITY, kept, loads, n)
+        row = sticky_steps.in_row(speeds, CAPACITY, kept, loads, n)
+        assert row == sticky_steps.in_tree(speeds, CAPACITY, kept, loads, n)
         nothing = np.zeros(n, np.bool_)
-        alone = sticky_probe.consumers(speeds, CAPACITY, nothing, np.full(n, -1.0), n)
+        alone = sticky_steps.consumers(speeds, CAPACITY, nothing, np.full(n, -1.0), n)
         assert alone == len(set(anyfit.bfd(speeds, CAPACITY, np.zeros(n, np.int64)).tolist()))
 
 

@@ -1,1 +1,0 @@
-"""Tests of the parts that run on this machine: the real ones."""
