@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from lagless.adapters.lake import queries
 from lagless.adapters.lake.store import Store
 
 Log = tuple[str, int]
@@ -134,7 +135,7 @@ def _rejected(table: Store) -> dict[Log, list[int]]:
     """Return the rejected offsets; the bytes name the run, since the topic's id is not a column."""
     found: dict[Log, list[int]] = defaultdict(list)
     if table.is_table():
-        for row in table.table().to_pyarrow_table().to_pylist():
+        for row in queries.read(table.table()).to_pylist():
             run = row["_value"].decode().split()[1]
             found[(run, row["_partition"])].append(row["_offset"])
     return found
@@ -143,7 +144,7 @@ def _rejected(table: Store) -> dict[Log, list[int]]:
 def _gone(table: Store) -> dict[Log, list[tuple[int, float]]]:
     found: dict[Log, list[tuple[int, float]]] = defaultdict(list)
     if table.is_table():
-        for row in table.table().to_pyarrow_table().to_pylist():
+        for row in queries.read(table.table()).to_pylist():
             until = float("inf") if row["until"] is None else row["until"]
             found[(row["_topic_id"], row["_partition"])].append((row["first"], until))
     return found

@@ -21,6 +21,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from lagless.adapters.lake import queries
 from lagless.adapters.lake.store import Store
 from lagless.lab.parts.apicurio import Apicurio
 
@@ -131,7 +132,7 @@ class Writing:
         wrong = rows = 0
         for topic in self._topics:
             table = lake.inside(topic)
-            for row in table.table().to_pyarrow_table().to_pylist() if table.is_table() else ():
+            for row in queries.read(table.table()).to_pylist() if table.is_table() else ():
                 version = self._written[row["run"], row["_partition"], row["seq"]]
                 rows += 1
                 for held in (row, row["_key"] or {}):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lagless.adapters.lake import data_files, schemas, store
+from lagless.adapters.lake import data_files, queries, schemas, store
 from lagless.adapters.lake.data_files import File
 from lagless.adapters.lake.store import Store
 from lagless.adapters.lake.table import Table
@@ -45,8 +45,8 @@ def written(
 
 def offsets(place: Place, partition: int = 0) -> list[int]:
     """Return the offsets that the table holds of a partition, in order."""
-    rows = home(place).table().to_pyarrow_table(columns=["_partition", "_offset"]).to_pylist()
-    return sorted(row["_offset"] for row in rows if row["_partition"] == partition)
+    found = queries.read(home(place).table(), ["_offset"], f"_partition = {partition}")
+    return sorted(found["_offset"].to_pylist())
 
 
 def claimed(place: Place, generation: int = 1, partitions: tuple[int, ...] = (0,)) -> Table:

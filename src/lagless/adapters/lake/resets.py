@@ -18,7 +18,7 @@ too. The table of rejects keeps the number, so that it is done once.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from lagless.adapters.lake import delta, schemas
+from lagless.adapters.lake import delta, queries, schemas
 from lagless.adapters.lake.table import Table
 from lagless.errors import GiveUp, TryAgain
 from lagless.model import TopicPartition
@@ -93,7 +93,9 @@ def predicate(first: Mapping[TopicPartition, int], topic_id: str = "") -> str:
     """Return the SQL condition of the rows from these offsets on."""
     parts = [f"(_partition = {p.partition} AND _offset >= {first[p]})" for p in sorted(first)]
     either = f"({' OR '.join(parts)})"
-    return f"{either} AND {schemas.TOPIC_ID.name} = '{topic_id}'" if topic_id else either
+    if not topic_id:
+        return either
+    return f"{either} AND {schemas.TOPIC_ID.name} = {queries.text(topic_id)}"
 
 
 def count(table: Table, first: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -101,14 +103,7 @@ def count(table: Table, first: Mapping[TopicPartition, int]) -> dict[TopicPartit
     if not table.handle.exists():
         return dict.fromkeys(first, 0)
     opened = table.handle.update()
-    counts = {}
-    for p, offset in first.items():
-        rows = opened.to_pyarrow_table(
-            columns=["_offset"],
-            filters=[("_partition", "=", p.partition), ("_offset", ">=", offset)],
-        )
-        counts[p] = rows.num_rows
-    return counts
+    return {p: queries.count(opened, predicate({p: offset})) for p, offset in first.items()}
 
 
 def check_alone(table: Table, partitions: Collection[TopicPartition], consequence: str) -> None:

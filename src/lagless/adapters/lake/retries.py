@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
@@ -23,6 +22,7 @@ from lagless.adapters.lake import (
     delta,
     formats,
     ingestion,
+    queries,
     resets,
     retry_plans,
     schemas,
@@ -90,8 +90,7 @@ class Retry:
             return self.told
         table.handle.update()
         retry_plans.complete(table, rejected)
-        rows = _rejects(rejected, ["_partition", "_offset"])
-        places = sorted(zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True))
+        places = sorted(_places(_rejects(rejected, ["_partition", "_offset"])))
         if places:
             resets.check_alone(
                 table,
@@ -120,14 +119,14 @@ class Retry:
         entries = dict(table.handle.entries())
         # In this order: what other retries landed before the look is deleted before it is read.
         retry_plans.complete(table, rejected)
-        rows = _rejects(rejected, schemas.REJECTED.names, places)
-        rows = rows.filter(pc.less(rows["_offset"], position.offset))
-        if len(places) > 1 and rows.nbytes > PORTION_BYTES:
+        rejects = _rejects(rejected, schemas.REJECTED.names, places)
+        rejects = rejects.filter(pc.less(rejects["_offset"], position.offset))
+        if len(places) > 1 and rejects.nbytes > PORTION_BYTES:
             raise _Halve
-        if not rows.num_rows:
+        if not rejects.num_rows:
             return True
-        present = _present(table, rows)
-        source = self._source(rows.filter(_among(rows, present, wanted=False)))
+        present = _present(table, rejects)
+        source = self._source(rejects.filter(_among(rejects, present, wanted=False)))
         form = self._format(source)
         judged = formats.judge(source, form, self.pipeline.settings)
         reasons: dict[Place, str | None] = {
@@ -248,38 +247,36 @@ def _rejects(
     opened = rejected.handle.update()
     if schemas.TOPIC_ID.name not in {column.name for column in opened.schema().fields}:
         return schemas.REJECTED.empty_table().select(list(columns))
-    where = ds.field(schemas.TOPIC_ID.name) == rejected.topic.id
+    where = f"{schemas.TOPIC_ID.name} = {queries.text(rejected.topic.id)}"
     if places is not None:
-        where &= _at(places)
-    return opened.to_pyarrow_dataset().to_table(columns=list(columns), filter=where)
+        where += f" AND {_at(places)}"
+    return queries.read(opened, columns, where)
 
 
-def _at(places: Sequence[Place]) -> pc.Expression:
+def _at(places: Sequence[Place]) -> str:
     """Return the condition of some places of one partition; the range lets files be skipped."""
     (partition,) = {number for number, _ in places}
     offsets = [offset for _, offset in places]
     return (
-        (ds.field("_partition") == partition)
-        & (ds.field("_offset") >= min(offsets))
-        & (ds.field("_offset") <= max(offsets))
-        & ds.field("_offset").isin(offsets)
+        f"_partition = {partition} AND _offset >= {min(offsets)} AND _offset <= {max(offsets)} "
+        f"AND _offset IN ({', '.join(map(str, offsets))})"
     )
 
 
-def _present(table: Table, rows: pa.Table) -> set[Place]:
+def _present(table: Table, rejects: pa.Table) -> set[Place]:
     """Return the rejects that are rows of the table: their cycle was repeated after the fix."""
-    places = _places(rows)
     # At the version that the commit will be made on.
-    found = table.handle.open().to_pyarrow_dataset()
-    return set(_places(found.to_table(columns=["_partition", "_offset"], filter=_at(places))))
+    opened = table.handle.open()
+    return set(_places(queries.read(opened, ["_partition", "_offset"], _at(_places(rejects)))))
 
 
-def _places(rows: pa.Table) -> list[Place]:
-    return list(zip(rows["_partition"].to_pylist(), rows["_offset"].to_pylist(), strict=True))
+def _places(rejects: pa.Table) -> list[Place]:
+    columns = (rejects[name].to_pylist() for name in ("_partition", "_offset"))
+    return list(zip(*columns, strict=True))
 
 
-def _among(rows: pa.Table, places: Collection[Place], wanted: bool) -> pa.Array:
-    return pa.array([(place in places) is wanted for place in _places(rows)], pa.bool_())
+def _among(rejects: pa.Table, places: Collection[Place], wanted: bool) -> pa.Array:
+    return pa.array([(place in places) is wanted for place in _places(rejects)], pa.bool_())
 
 
 def _portions(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
@@ -299,14 +296,11 @@ def _portions(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
 
 def reasons(rejected: Store) -> Counter[str]:
     """Count a table's rejects by reason."""
-    counts: Counter[str] = Counter()
-    for batch in rejected.table().to_pyarrow_dataset().to_batches(columns=["_reason"]):
-        counts.update(batch["_reason"].to_pylist())
-    return counts
+    return Counter(queries.read(rejected.table(), ["_reason"])["_reason"].to_pylist())
 
 
 def records(rejected: Store, reason: str | None, limit: int) -> list[dict[str, object]]:
     """Return the first rejects of a table, or of those whose reason contains a text."""
-    where = None if reason is None else pc.match_substring(ds.field("_reason"), reason)
-    rows = rejected.table().to_pyarrow_dataset().head(limit, filter=where)
-    return sorted(rows.to_pylist(), key=lambda row: (row["_partition"], row["_offset"]))
+    where = "" if reason is None else f"strpos(_reason, {queries.text(reason)}) > 0"
+    found = queries.read(rejected.table(), where=where, limit=limit).to_pylist()
+    return sorted(found, key=lambda row: (row["_partition"], row["_offset"]))

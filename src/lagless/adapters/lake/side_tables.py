@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
-from lagless.adapters.lake import data_files, delta, resets, retry_plans, schemas
+from lagless.adapters.lake import data_files, delta, queries, resets, retry_plans, schemas
 from lagless.adapters.lake.table import Table
 from lagless.errors import TryAgain
 from lagless.model import TopicPartition
@@ -85,14 +85,11 @@ class Rejected:
         opened = self.table.handle.update()
         if schemas.TOPIC_ID.name not in {column.name for column in opened.schema().fields}:
             return []
-        where = [
-            ("_partition", "=", partition.partition),
-            (schemas.TOPIC_ID.name, "=", topic.id),
-            ("_offset", ">=", span.first),
-            ("_offset", "<", span.until),
-        ]
-        rows = opened.to_pyarrow_table(columns=["_offset"], filters=where)
-        return sorted(rows["_offset"].to_pylist())
+        where = (
+            f"_partition = {partition.partition} AND _offset >= {span.first} "
+            f"AND _offset < {span.until} AND {schemas.TOPIC_ID.name} = {queries.text(topic.id)}"
+        )
+        return sorted(queries.read(opened, ["_offset"], where)["_offset"].to_pylist())
 
 
 def record_gone(
