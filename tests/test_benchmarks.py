@@ -1,12 +1,13 @@
 """The pure parts of benchmarks: shares of a processor, rates, ratios, and places on a page."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import landings, page, scale, shares, start
+from benchmarks import growth, landings, page, scale, shares, soak, start
 from benchmarks.landings import Curve, Landing, TableLog
 
 V1 = """\
@@ -173,3 +174,49 @@ def test_tables_have_a_row_per_mode_and_a_cell_per_column() -> None:
     }
     cells = start.table({"spare 1": begun}).splitlines()[2].split(" | ")
     assert cells[1:] == ["1", "–", "1.2 s", "2.5 s", "10.0 MB/s", "790 MB", "610 MB |"]
+
+
+def over(hours: float, value: Callable[[float], float]) -> list[tuple[float, float]]:
+    """Return a sample every 10 s; `value` gets the share of the time that has passed."""
+    count = int(hours * 360)
+    return [(10.0 * number, value(number / count)) for number in range(count)]
+
+
+def test_what_rises_at_first_and_then_stays_does_not_grow() -> None:
+    found = growth.growth(over(1, lambda share: 300 if share > 0.2 else 1500 * share), "MB")
+    assert found is not None
+    assert not found.grows
+    assert found.early == found.late == 300
+
+
+@pytest.mark.parametrize(
+    ("unit", "rate", "grows"),
+    [("MB", 100, True), ("MB", 20, False), ("handles", 20, True), ("threads", 4, False)],
+)
+def test_what_rises_to_the_end_grows_if_it_does_so_by_more_than_it_wanders(
+    unit: str, rate: float, grows: bool
+) -> None:
+    found = growth.growth(over(2, lambda share: 20 + rate * share), unit)
+    assert found is not None
+    assert found.grows is grows
+
+
+def test_peaks_are_no_growth_and_too_few_samples_say_nothing() -> None:
+    found = growth.growth(over(1, lambda share: 500 if int(share * 360) % 5 == 0 else 100), "MB")
+    assert found is not None
+    assert not found.grows
+    assert growth.growth([(0.0, 1.0)] * 7, "MB") is None
+
+
+def test_the_parts_of_a_soak_are_told_by_their_command_lines() -> None:
+    def named(*line: str) -> str | None:
+        return soak.named(list(line), "/tmp/soak")
+
+    config = "/tmp/soak/lagless.toml"
+    assert named("python", "-m", "lagless", "consumer", "3", "--config", config) == "consumer"
+    assert named("python", "-m", "lagless", "compact", "--watch", "--config", config) == "compact"
+    assert named("/usr/bin/java", "kafka.Kafka", "/tmp/soak/broker/server.properties") == "Kafka"
+    assert named("/usr/bin/java", "SparkSubmit", "--dir=/tmp/soak/connect") == "Spark"
+    assert named("python", "-m", "lagless", "monitor", "--config", "/tmp/other.toml") is None
+    assert named("python", "-m", "lagless.lab.load.load", "--file", "/tmp/soak/load.csv") is None
+    assert named() is None
