@@ -19,6 +19,8 @@ from lagless.adapters.lake import store
 from lagless.adapters.lake.store import Store
 
 Numbers = NDArray[np.int64]
+UNKNOWN = -1
+"""The version of rows of which the log does not tell when they came."""
 Produced = Mapping[str, Mapping[int, int]]
 """How many records were produced, by topic and partition; their numbers are 0, 1, 2, …"""
 
@@ -51,7 +53,10 @@ class Count:
 
 
 def count(lake: Path | Store, tables: Mapping[str, str], produced: Produced) -> Count:
-    """Count over all topics; `tables` names each topic's table."""
+    """Count over all topics; `tables` names each topic's table.
+
+    Delays leave out the rows of files that compaction wrote.
+    """
     total = Count(produced=sum(sum(parts.values()) for parts in produced.values()))
     here = _store(lake)
     for topic in produced:
@@ -70,17 +75,25 @@ def count(lake: Path | Store, tables: Mapping[str, str], produced: Produced) -> 
 
 
 def _out_of_order(version: Numbers, offset: Numbers, seq: Numbers) -> int:
-    """Count rows whose number or offset is not above all those of earlier rows."""
-    numbers = seq[1:] <= np.maximum.accumulate(seq)[:-1]
-    offsets = offset[1:] <= np.maximum.accumulate(offset)[:-1]
-    return int((numbers | (offsets & (version[1:] > version[:-1]))).sum())
+    """Count rows whose number does not grow with the offset, or that came after a later offset.
+
+    When a row came is not known of those with the version UNKNOWN.
+    """
+    wrong = np.zeros(len(seq), bool)
+    by_offset = np.lexsort((version, offset))
+    numbers = seq[by_offset]
+    wrong[by_offset[1:]] = numbers[1:] <= np.maximum.accumulate(numbers)[:-1]
+    known = np.flatnonzero(version != UNKNOWN)
+    by_commit = known[np.lexsort((offset[known], version[known]))]
+    commits = version[by_commit]
+    earlier = np.searchsorted(commits, commits)  # rows of earlier commits
+    highest = np.maximum.accumulate(np.append(-1, offset[by_commit]))
+    wrong[by_commit] |= offset[by_commit] <= highest[earlier]
+    return int(wrong.sum())
 
 
 def _partitions(table: Store, total: Count) -> Iterator[list[Numbers]]:
-    """Yield versions, offsets and numbers of each partition's rows.
-
-    The rows are in the order of commits, and of offsets within a commit.
-    """
+    """Yield versions, offsets and numbers of each partition's rows."""
     names = ("_partition", "_offset", "seq")
     read: list[list[Numbers]] = []
     for path, (version, at) in _files(table).items():
@@ -88,35 +101,39 @@ def _partitions(table: Store, total: Count) -> Iterator[list[Numbers]]:
             rows = pq.read_table(source, columns=[*names, "_timestamp"])
         partition, offset, seq = (rows[name].to_numpy().astype(np.int64) for name in names)
         read.append([partition, np.full(len(rows), version), offset, seq])
-        stamps = rows["_timestamp"].cast(pa.timestamp("us", tz="UTC")).cast("int64").to_numpy()
-        total.delays.append(np.maximum(at - stamps / 1e6, 0.0))
-        total.stamps.append(stamps / 1e6)
+        if at is not None:
+            stamps = rows["_timestamp"].cast(pa.timestamp("us", tz="UTC")).cast("int64").to_numpy()
+            total.delays.append(np.maximum(at - stamps / 1e6, 0.0))
+            total.stamps.append(stamps / 1e6)
     if not read:
         return
     partition, *rest = (np.concatenate(parts) for parts in zip(*read, strict=True))
-    order = np.lexsort((rest[1], rest[0], partition))
-    ordered = partition[order]
-    for number in np.unique(ordered):
-        of_partition = order[ordered == number]
-        yield [column[of_partition] for column in rest]
+    for number in np.unique(partition):
+        yield [column[partition == number] for column in rest]
 
 
-def _files(table: Store) -> dict[str, tuple[int, float]]:
-    """Return the table's files with the version and the time of the commit that added each.
+def _files(table: Store) -> dict[str, tuple[int, float | None]]:
+    """Return the table's files with the version and the time at which their rows came.
 
-    A file that compaction wrote counts as of its commit: its rows keep their order by offset.
+    A file that compaction wrote has rows of many commits: their versions and times are UNKNOWN and
+    None. Old entries of a log are deleted: of a file that was added there the list of files has the
+    time, which is that of its rows unless compaction wrote it.
     """
-    present = set(_added(table, "path"))
-    added: dict[str, tuple[int, float]] = {}
     log = table.inside("_delta_log")
+    commits: dict[str, tuple[int, float | None]] = {}
+    merges = False
     for entry in (file.name for file in log.files() if file.name.endswith(".json")):
         actions = [json.loads(line) for line in log.read(entry).splitlines() if line.strip()]
         stamp = next((a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a), 0)
-        for action in actions:
-            path = action.get("add", {}).get("path")
-            if path is not None and path in present:
-                added[path] = (int(entry.removesuffix(".json")), stamp / 1000)
-    return added
+        for added in (action["add"] for action in actions if "add" in action):
+            came = (int(entry.removesuffix(".json")), stamp / 1000)
+            commits[added["path"]] = came if added["dataChange"] else (UNKNOWN, None)
+            merges |= not added["dataChange"]
+    paths, moments = _added(table, "path"), _added(table, "modification_time")
+    return {
+        path: commits.get(path, (UNKNOWN, None if merges else moment / 1000))
+        for path, moment in zip(paths, moments, strict=True)
+    }
 
 
 def _rows(table: Store, *columns: str) -> Iterator[dict[str, int]]:
