@@ -9,6 +9,7 @@ from lagless.adapters.lake import store
 from lagless.errors import GiveUp, WrongInput
 from lagless.lab import demo, testbed
 from lagless.lab.demo import MAX_RATE, TOTAL
+from lagless.lab.load.counting import Count
 from lagless.lab.parts.object_store import ObjectStore
 from lagless.settings import Bucket, load
 from tests.lake.files import claimed
@@ -82,3 +83,26 @@ def test_the_settings_of_the_demo_are_settings(tmp_path: Path) -> None:
     (folder / "lake").mkdir()
     assert demo.prepare(folder) == folder, "an earlier demo's folder"
     assert not (folder / "lake").exists()
+
+
+def test_each_record_belongs_to_the_start_to_a_spike_or_to_the_steady_load() -> None:
+    began = 1e9
+    found = demo.phases(began)
+    first, second = (begin for _, begin in demo.spikes()[:2])
+    over = demo.SPIKE + demo.AFTER
+    moments = [0, demo.START, first - 1, first, first + over - 1, first + over, second - 1, second]
+    stamps = began + np.array(moments, float)
+    spike = [False, False, False, True, True, False, False, True]
+    assert found.spike(stamps).tolist() == spike
+    assert found.steady(stamps).tolist() == [False, True, True, False, False, True, True, False]
+
+
+def test_delays_of_chosen_records() -> None:
+    count = Count(
+        delays=[np.array([1.0, 2.0]), np.array([9.0])],
+        stamps=[np.array([5.0, 6.0]), np.array([7.0])],
+    )
+    assert count.delay(0.5) == 2
+    assert count.delay(1.0, lambda stamps: stamps < 7) == 2
+    assert count.delay(0.5, lambda stamps: stamps > 8) is None
+    assert Count().delay(0.5) is None

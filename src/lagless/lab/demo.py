@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from lagless.adapters.lake import bucket_proof, store
@@ -145,6 +146,28 @@ def _shown_after(listener: Listener, topic: str, change: float) -> float | None:
     return None if shown is None else shown - change
 
 
+START = 30.0
+"""Seconds of the load after which it counts as steady: the first consumers have been started."""
+AFTER = 15.0
+"""Seconds after a spike that still belong to it."""
+
+
+def phases(began: float) -> demo_summary.Phases:
+    """Return which records belong to the steady load, and which to a spike."""
+    begins = np.array([begin for _, begin in spikes()])
+
+    def spike(stamps: NDArray[np.float64]) -> NDArray[np.bool_]:
+        seconds = stamps - began
+        last = np.searchsorted(begins, seconds, side="right") - 1
+        since = np.where(last >= 0, seconds - begins[last], np.inf)
+        return np.asarray(since < SPIKE + AFTER)
+
+    def steady(stamps: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray((stamps - began >= START) & ~spike(stamps))
+
+    return demo_summary.Phases(steady, spike)
+
+
 PATIENCE = 120.0
 """Seconds for the consumers to read what is left when the demo ends by itself."""
 HURRY = 6.0
@@ -182,7 +205,9 @@ class Demo:
             with self._step("Counting the lake against what was produced"):
                 tables = {topic: settings.table_of(topic) for topic in tally.produced}
                 count = counting.count(store.of(settings.lake), tables, tally.produced)
-                report = demo_summary.make(count, listener, dt1=dt1(listener, began), unread=unread)
+                report = demo_summary.make(
+                    count, listener, dt1=dt1(listener, began), unread=unread, phases=phases(began)
+                )
         if unread:
             self.console.print(
                 f"{unread:,} records were still unread when the demo was stopped; "

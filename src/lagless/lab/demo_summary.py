@@ -28,6 +28,9 @@ class Report:
     dt2: float | None
     dt3: float | None
     dt4: float | None
+    steady_p50: float | None = None
+    steady_p99: float | None = None
+    spike_p99: float | None = None
 
     def fields(self) -> dict[str, float | int | None]:
         """Return the report as JSON has it."""
@@ -39,10 +42,30 @@ class Report:
         return self.lost == self.duplicated == self.out_of_order == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """When the load was steady, and when a spike was on, as timestamps of records."""
+
+    steady: counting.Chosen
+    spike: counting.Chosen
+
+
 def make(
-    count: counting.Count, listener: Listener, *, dt1: float | None = None, unread: int = 0
+    count: counting.Count,
+    listener: Listener,
+    *,
+    dt1: float | None = None,
+    unread: int = 0,
+    phases: Phases | None = None,
 ) -> Report:
     """Return the report; records still unread when a run was stopped are not counted at all."""
+    delays = {}
+    if phases is not None:
+        delays = {
+            "steady_p50": _rounded(count.delay(0.5, phases.steady)),
+            "steady_p99": _rounded(count.delay(0.99, phases.steady)),
+            "spike_p99": _rounded(count.delay(0.99, phases.spike)),
+        }
     reassignments = listener.history.reassignments
     return Report(
         produced=count.produced - unread,
@@ -60,6 +83,7 @@ def make(
         dt2=_rounded(listener.median("dt2")),
         dt3=_rounded(listener.median("dt3")),
         dt4=_rounded(listener.median("dt4")),
+        **delays,
     )
 
 
@@ -80,6 +104,8 @@ def show(report: Report, console: Console) -> None:
         ("reassignments · partitions moved", f"{report.reassignments} · {report.migrations}"),
         ("consumers at most", str(report.consumers_max)),
         ("produced → readable in the lake, p99", _seconds(report.lag_seconds_p99)),
+        ("  of it at steady load, p50 · p99", _both(report.steady_p50, report.steady_p99)),
+        ("  of it in spikes, p99", _seconds(report.spike_p99)),
         ("Δt1 speed change → monitor shows it", _seconds(report.dt1)),
         ("Δt2 measurement → creation requested", _seconds(report.dt2)),
         ("Δt3 requested → ready", _seconds(report.dt3)),
@@ -88,6 +114,10 @@ def show(report: Report, console: Console) -> None:
     for line in lines:
         table.add_row(*line)
     console.print(table)
+
+
+def _both(one: float | None, other: float | None) -> str:
+    return f"{_seconds(one)} · {_seconds(other)}"
 
 
 def _seconds(value: float | None) -> str:

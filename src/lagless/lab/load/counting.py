@@ -5,7 +5,7 @@ the rows of a table can be told apart: what is missing, what is there twice, wha
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from lagless.adapters.lake.store import Store
 Numbers = NDArray[np.int64]
 UNKNOWN = -1
 """The version of rows of which the log does not tell when they came."""
+Chosen = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+"""Says of each timestamp, in seconds since 1970, whether its record is meant."""
 Produced = Mapping[str, Mapping[int, int]]
 """How many records were produced, by topic and partition; their numbers are 0, 1, 2, …"""
 
@@ -45,11 +47,14 @@ class Count:
         """How many records are nowhere."""
         return self.produced - self.landed - self.rejected - self.gone
 
-    def delay(self, quantile: float) -> float | None:
-        """Return a quantile of the delays in seconds."""
+    def delay(self, quantile: float, among: Chosen | None = None) -> float | None:
+        """Return a quantile of the delays in seconds, over records of chosen timestamps or all."""
         if not self.delays:
             return None
-        return float(np.quantile(np.concatenate(self.delays), quantile))
+        delays = np.concatenate(self.delays)
+        if among is not None:
+            delays = delays[among(np.concatenate(self.stamps))]
+        return float(np.quantile(delays, quantile)) if len(delays) else None
 
 
 def count(lake: Path | Store, tables: Mapping[str, str], produced: Produced) -> Count:
