@@ -16,6 +16,7 @@ rect { fill: #e6f2f1; stroke: #00695c; stroke-width: 1.5; }
 rect.plain { fill: #fff8e6; stroke: #b26a00; }
 rect.area { fill: none; stroke: #999; stroke-dasharray: 5 4; }
 path { stroke: #333; stroke-width: 1.5; fill: none; marker-end: url(#tip); }
+marker path { fill: #555; stroke: none; marker-end: none; }
 @media (prefers-color-scheme: dark) {
   text { fill: #eee; } text.small { fill: #bbb; } path { stroke: #ccc; }
   rect { fill: #12403b; stroke: #4db6ac; } rect.plain { fill: #4a3510; stroke: #ffb74d; }
@@ -63,11 +64,13 @@ class Drawing:
         """Return the picture."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
+            f'width="{self.width}" height="{self.height}" '
             f'role="img" aria-label="{escape(self.title)}"><title>{escape(self.title)}</title>'
             f"<style>{STYLE}</style>"
             '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
-            'markerHeight="7" orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" '
-            'style="fill:#555;stroke:none"/></marker></defs>' + "".join(self.parts) + "</svg>\n"
+            'markerHeight="7" orient="auto"><path d="M 0 0 L 10 5 L 0 10 z"/></marker></defs>'
+            + "".join(self.parts)
+            + "</svg>\n"
         )
 
 
@@ -112,14 +115,14 @@ def architecture() -> Drawing:
     d.arrow("95 86 L 95 193 L 238 193", "records", 104, 140)
     d.arrow("315 221 L 315 298", "frames", 322, 265)
     d.arrow("238 328 L 172 328", "Parquet", 182, 318)
-    d.arrow("250 221 L 160 298", "commit: files + offsets", 60, 262)
-    d.arrow("690 205 C 600 300, 430 300, 352 223", "starts and stops", 545, 285)
+    d.arrow("250 221 L 160 298", "commit: files + offsets", 68, 256)
+    d.arrow("690 205 C 600 300, 430 300, 352 223", "starts and stops", 560, 296)
     return d
 
 
 def cycle() -> Drawing:
     """Draw the consumer's cycle."""
-    d = Drawing(760, 230, "The consumer's cycle")
+    d = Drawing(860, 230, "The consumer's cycle")
     steps = [
         "1 gather\n5 MB or 1 s",
         "2 read, parse, transform\nSpark, a frame per topic",
@@ -127,25 +130,25 @@ def cycle() -> Drawing:
         "4 offsets and orders\nthen persist, then receipts",
     ]
     for number, text in enumerate(steps):
-        d.box(10 + 187 * number, 40, 176, 64, text)
+        d.box(10 + 214 * number, 40, 194, 64, text)
         if number < 3:
-            d.arrow(f"{186 + 187 * number} 72 L {196 + 187 * number} 72")
-    d.arrow("660 104 L 660 170 L 98 170 L 98 106", "again, until retired", 330, 162)
+            d.arrow(f"{204 + 214 * number} 72 L {223 + 214 * number} 72")
+    d.arrow("749 104 L 749 170 L 107 170 L 107 106", "again, until retired", 370, 162)
     d.note(10, 215, "A crash anywhere: the table's own log says where to go on. See Exactly once.")
     return d
 
 
 def response() -> Drawing:
     """Draw the sequence of response events."""
-    d = Drawing(800, 250, "Sequence of response events, Δt1 to Δt4")
+    d = Drawing(860, 180, "Sequence of response events, Δt1 to Δt4")
     marks = [
-        (30, "speed changes"),
-        (200, "monitor shows it"),
-        (350, "creation requested"),
-        (540, "consumers ready"),
-        (740, "last receipt"),
+        (40, "speed changes"),
+        (250, "monitor shows it"),
+        (410, "creation requested"),
+        (590, "consumers ready"),
+        (790, "last receipt"),
     ]
-    d.arrow("20 120 L 785 120")
+    d.arrow("20 120 L 845 120")
     for x, text in marks:
         d.parts.append(f'<path style="marker-end:none" d="M {x} 105 L {x} 135"/>')
         d.note(x - 25, 158, text)
@@ -170,7 +173,7 @@ PLACES = {
 """Where each phase of the controller is drawn."""
 ROUTES = {
     (Phase.SYNCHRONIZE, Phase.SENTINEL): ("80 96 L 80 268", 90, 180),
-    (Phase.SENTINEL, Phase.REASSIGN): ("190 286 L 558 286", 310, 110),
+    (Phase.SENTINEL, Phase.REASSIGN): ("190 286 L 558 286", 310, 155),
     (Phase.REASSIGN, Phase.SENTINEL): ("560 312 L 192 312", 310, 330),
     (Phase.REASSIGN, Phase.MANAGEMENT): ("600 326 L 600 458", 480, 395),
     (Phase.MANAGEMENT, Phase.REASSIGN): ("690 460 L 690 328", 700, 370),

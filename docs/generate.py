@@ -2,11 +2,13 @@
 
 import ast
 import configparser
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -44,12 +46,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Draw the rooms where a page asks for them."""
-    return markdown.replace("<!-- rooms -->", rooms())
+    """List the rooms where a page asks for them."""
+    table = "| room | what is in it |\n| --- | --- |\n" + rooms()
+    return markdown.replace("<!-- rooms -->", table)
 
 
 def rooms() -> str:
-    """Draw every room in the order of the layers, with the first sentence of its docstring."""
+    """Return a row per room in the order of the layers: the first sentence of its docstring."""
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     layers = contracts["importlinter:contract:rooms"]["layers"].replace("|", " ").split()
@@ -61,9 +64,9 @@ def rooms() -> str:
             is_package = path in packages
             file = path / "__init__.py" if is_package else path.with_suffix(".py")
             sign = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split())
-            indent = "  " * (len(path.relative_to(SOURCE).parts) - 1)
-            name = f"{indent}{path.name}{'/' if is_package else ''}"
-            lines.append(f"    {name:<16}{re.split(r'(?<=[.]) ', sign)[0]}")
+            indent = "&emsp;" * (len(path.relative_to(SOURCE).parts) - 1)
+            name = f"{indent}`{path.name}{'/' if is_package else ''}`"
+            lines.append(f"| {name} | {re.split(r'(?<=[.]) ', sign)[0]} |")
     return "\n".join(lines)
 
 
@@ -116,27 +119,35 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "From `lagless.toml`, from variables (`LAGLESS_MONITOR__INTERVAL=2` is `interval` of",
-        "`[monitor]`), and from `--set monitor.interval=2`; later ones win. Sizes and rates are",
-        'numbers of bytes or texts like `"5 MB"` and `"2 MB/s"`; times are seconds.',
+        "Settings come from `lagless.toml`, from environment variables",
+        "(`LAGLESS_MONITOR__INTERVAL=2` is `interval` of `[monitor]`), and from",
+        "`--set monitor.interval=2`; later ones override earlier ones. Sizes and rates are numbers",
+        'of bytes or texts like `"5 MB"` and `"2 MB/s"`; times are seconds.',
     ]
     for section, model in _sections(Settings, ""):
-        lines += ["", f"## {section or 'At the top'}", ""]
+        lines += ["", f"## {section or 'Top level'}", ""]
         if section and model.__doc__:
-            lines += [model.__doc__, ""]
+            lines += [inspect.cleandoc(model.__doc__), ""]
         lines += ["| key | default | meaning |", "| --- | --- | --- |"]
         for name, field in model.model_fields.items():
             if _model(field.annotation) is not None and name != "topic":
                 continue
-            default = "**required**" if field.is_required() else f"`{_default(field)}`"
+            default = "**required**" if field.is_required() else _default(field)
             meaning = _cell(" ".join((field.description or "").split()))
             lines.append(f"| `{field.alias or name}` | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def _default(field: Any) -> object:
+def _default(field: Any) -> str:
+    """Return a default as it would be written in the settings file; "" if there is none."""
     value = field.get_default(call_default_factory=True)
-    return "" if value in (None, PydanticUndefined) else value
+    if value in (None, PydanticUndefined, "", (), {}):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"`{value}`"
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -160,8 +171,8 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Every command takes `--json` after its name: one JSON object on stdout and nothing else",
-        "there. Exit status: 0 done, 1 failed, 2 wrong use.",
+        "Every command accepts `--json` after its name. It then prints one JSON object on stdout,",
+        "and nothing else there. Exit status: 0 success, 1 failure, 2 wrong usage.",
     ]
     group = typer.main.get_command(commands.gather())
     lines += _commands(group, "lagless")
@@ -180,8 +191,9 @@ def _commands(group: Any, path: str) -> list[str]:
             names = ", ".join(f"`{o}`" for o in parameter.opts) or f"`{parameter.name}`"
             if parameter.param_type_name == "argument":
                 names = f"`{(parameter.name or '').upper()}`"
-            default = "" if callable(parameter.default) else parameter.default
-            shown = "" if default in (None, False, (), []) else f"`{default}`"
+            default = None if callable(parameter.default) else parameter.default
+            unset = default is None or default is False or default in ("", (), [])
+            shown = "" if unset else f"`{default}`"
             meaning = _cell(getattr(parameter, "help", "") or "")
             lines.append(
                 f"| {names} | {'**required**' if parameter.required else shown} | {meaning} |"
@@ -195,7 +207,7 @@ def _cell(text: str) -> str:
 
 def metrics_page() -> str:
     """Describe every metric of every role."""
-    lines = ["# Metrics", "", "Each role answers at `/metrics` where its `metrics_port` is set."]
+    lines = ["# Metrics", "", "Each role serves `/metrics` if its `metrics_port` is set."]
     roles: dict[str, Sequence[Metric[Any]]] = {
         "monitor": monitor.METRICS,
         "controller": controller.METRICS,
@@ -214,18 +226,34 @@ def metrics_page() -> str:
 
 def messages_page() -> str:
     """Describe what crosses a process border."""
-    lines = ["# Messages", "", (messages.__doc__ or "").strip()]
+    lines = ["# Messages", "", inspect.cleandoc(messages.__doc__ or "")]
     kinds = [
         kind
         for kind in vars(messages).values()
         if isinstance(kind, type) and issubclass(kind, messages.Message)
     ]
     for kind in kinds:
-        lines += ["", f"## {kind.__name__}", "", (kind.__doc__ or "").strip(), ""]
+        lines += ["", f"## {kind.__name__}", "", inspect.cleandoc(kind.__doc__ or ""), ""]
         lines += ["| field | type |", "| --- | --- |"]
         for name, field in kind.model_fields.items():
-            shown = getattr(field.annotation, "__name__", str(field.annotation))
-            if get_args(field.annotation):
-                shown = str(field.annotation).replace("typing.", "")
-            lines.append(f"| `{name}` | `{_cell(shown)}` |")
+            lines.append(f"| `{name}` | `{_type(field.annotation)}` |")
     return "\n".join(lines) + "\n"
+
+
+def _type(annotation: Any) -> str:
+    """Return a type as a reader of JSON would write it, without its bounds."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is NoneType:
+        return "null"
+    if origin is Annotated:
+        return _type(inner[0])
+    if origin is Literal:
+        return " or ".join(
+            f'"{value}"' if isinstance(value, str) else str(value) for value in inner
+        )
+    if origin in (Union, UnionType):
+        return " or ".join(_type(kind) for kind in inner)
+    if inner:
+        kinds = ", ".join("…" if kind is ... else _type(kind) for kind in inner)
+        return f"{origin.__name__}[{kinds}]"
+    return str(getattr(annotation, "__name__", annotation))
