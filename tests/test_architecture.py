@@ -73,7 +73,7 @@ def resolve(name: str) -> object:
 
 def test_the_page_shows_the_rooms_that_there_are() -> None:
     assert section("Rooms").count("<!-- rooms -->") == 1
-    drawn = [line.split()[0].rstrip("/") for line in generate.rooms().splitlines()]
+    drawn = [line.split("`")[1].rstrip("/") for line in generate.rooms().splitlines()]
     names = {name.rpartition(".")[2] for name in packages()}
     files = {room for layer in layers() for room in layer}
     assert len(drawn) == len(set(packages()) | files)

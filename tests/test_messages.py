@@ -59,7 +59,7 @@ def test_another_group_another_kind_and_a_newer_version_are_passed_over() -> Non
     [
         ("{", "not JSON"),
         ("[]", "not a JSON object"),
-        ('{"group": "g"}', "no field says of which kind it is"),
+        ('{"group": "g"}', "no field names its kind"),
         ('{"group": "g", "state": "ready"}', "not a valid Heartbeat: consumer: Field required"),
         (ORDER.model_dump_json().replace('"version":1', '"version":2'), "version"),
     ],

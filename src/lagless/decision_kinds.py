@@ -19,13 +19,13 @@ from lagless.model import Cause, Phase, TopicPartition
 
 
 class Details(BaseModel):
-    """What a decision says beyond its reason; most say nothing."""
+    """The details of a decision beyond its reason; most have none."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
 class Decision(Message):
-    """Controller → event log: what was decided, and why. `AnyDecision` lists the kinds."""
+    """Controller → event log: a decision and its reason. `AnyDecision` lists the kinds."""
 
     message: Literal["decision"] = "decision"
     decision: str
@@ -88,26 +88,26 @@ class Lost(Decision):
 
 
 class CreatedDetails(Details):
-    """The consumers that were asked for."""
+    """The consumers that were requested."""
 
     consumers: tuple[ConsumerNumber, ...] = ()
 
 
 class Created(Decision):
-    """Consumers were asked for."""
+    """The controller requested new consumers."""
 
     decision: Literal["created"] = "created"
     details: CreatedDetails
 
 
 class Deleted(Decision):
-    """A consumer has no work and is ended."""
+    """A consumer without work is stopped and deleted."""
 
     decision: Literal["deleted"] = "deleted"
 
 
 class Warned(Decision):
-    """Something is worth a person's attention."""
+    """An operator should look at something."""
 
     decision: Literal["warning"] = "warning"
 
@@ -139,46 +139,46 @@ class Regrouped(Decision):
 
 
 class ScaledDetails(Details):
-    """How many members there should be, and how many there are."""
+    """How many members are needed, and how many there are."""
 
     wanted: int
     present: int
 
 
 class Scaled(Decision):
-    """Another number of members was asked for."""
+    """The controller requested another number of members."""
 
     decision: Literal["scale"] = "scale"
     details: ScaledDetails
 
 
 class LearnedDetails(Details):
-    """What a member can read."""
+    """The rate that a member can read at."""
 
     rate: float
     """C̄, in bytes/s."""
 
 
 class Learned(Decision):
-    """It was learned from members with a backlog what a member can read."""
+    """The rate that a member can read at was learned from members with a backlog."""
 
     decision: Literal["rate"] = "rate"
     details: LearnedDetails
 
 
 class OperatedDetails(Details):
-    """What an operator asked for, and how far it is."""
+    """The mode that an operator asked for, and its progress."""
 
     operation: OperationKind
     state: str
     """running, paused, draining or drained."""
     who: str
     asked_at: Time
-    """When the controller took the command."""
+    """When the controller accepted the command."""
 
 
 class Operated(Decision):
-    """An operator's command was taken, or a drain is done."""
+    """An operator's command was accepted, or a drain is complete."""
 
     decision: Literal["operation"] = "operation"
     details: OperatedDetails

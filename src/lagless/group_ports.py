@@ -1,4 +1,4 @@
-"""What the controller needs of consumer groups whose members lagless did not write.
+"""The interfaces to consumer groups whose members lagless did not write.
 
 Passing trouble is raised as TryAgain, as in `ports`. Nothing here says how.
 """
@@ -50,7 +50,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group is in a partition."""
+    """The position of a group in a partition."""
 
     committed: int | None
     """The next offset to read; None if the group never committed one."""
@@ -65,10 +65,11 @@ class Members(Protocol):
         """Return the group without the member that nudges; no members if it does not exist."""
 
     def progress(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Progress]:
-        """Return how far the group is; a partition that is not there is left out."""
+        """Return the group's position in each partition; partitions that do not exist are left
+        out."""
 
     def nudge(self) -> None:
-        """Make the coordinator assign again; return at once."""
+        """Trigger a rebalance; return at once."""
 
     def close(self) -> None:
         """Leave the group."""

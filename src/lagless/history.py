@@ -17,7 +17,7 @@ from lagless.model import Cause, Consumer, Phase, TopicPartition
 KEPT = 500
 """Decisions, and reassignments, that are kept."""
 OLD = 60.0
-"""Seconds after which a creation does not follow from a measurement any more."""
+"""Seconds after which a creation no longer counts as a result of a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Reassignment:
     rscore: float | None
     """None where C was not known."""
     weight_moved: float | None = None
-    """What moved with its backlog, over C; not in logs of 0.1.0."""
+    """The weight that moved, backlogs included, over C; not in logs of 0.1.0."""
     dt2: float | None = None
     """Measurement → creation requested, in seconds."""
     dt3: float | None = None
@@ -42,7 +42,7 @@ class Reassignment:
 
 
 class History:
-    """What the controller has said about itself."""
+    """The controller's state, as its decisions show it."""
 
     def __init__(self, decisions: Iterable[Message] = ()) -> None:
         self.decisions: list[AnyDecision] = []
@@ -54,11 +54,11 @@ class History:
         self.spares: frozenset[Consumer] = frozenset()
         """Consumers that are kept ready without work, by the same decision as `target`."""
         self.mode: messages.Operated | None = None
-        """What operators asked for last, and how far it is; None if nothing is known of it."""
+        """The mode that operators asked for last, and its progress; None if unknown."""
         self.deleted_at: dict[Consumer, float] = {}
         """When a consumer was deleted; it may come again under the same number."""
         self.heard_at: float | None = None
-        """When the controller was heard last."""
+        """Time of the controller's last message."""
         self.reassigned = self.migrated = self.lost = self.contradicted = 0
         """How many there were since this history began, kept or not."""
         self._created_at: dict[int, float] = {}

@@ -9,9 +9,9 @@ from lagless.model import TopicPartition
 
 V = TypeVar("V")
 LARGEST = 2**62
-"""Of generations, offsets and counts; tables and Kafka keep them as 64-bit numbers."""
+"""The largest generation, offset or count; tables and Kafka keep them as 64-bit numbers."""
 FARTHEST = 2**61
-"""The highest generation that a controller believes: those after it are left for itself."""
+"""The highest generation that a controller accepts from others; higher ones are its own."""
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 """A generation, an offset or a number of records."""
 ConsumerNumber = Annotated[int, Field(ge=1, lt=2**31)]
@@ -64,13 +64,13 @@ Held = tuple[str, PartitionNumber, Count]
 
 
 class Order(Message):
-    """Controller → consumer N: change what you read, tell me what you hold, or end."""
+    """Controller → consumer N: change what you read, report what you hold, or end."""
 
     message: Literal["order"] = "order"
     kind: OrderKind
     consumer: ConsumerNumber
     incarnation: str
-    """Whom it is meant for; "" in a report order only: whoever is there answers."""
+    """The incarnation that it is for; "" in a report order only, which any incarnation answers."""
     generation: Count
     partitions: tuple[Numbered, ...] = ()
     at: Time
@@ -98,22 +98,22 @@ class Receipt(Standing):
     generation: Count
     """The generation of the order that this answers."""
     partitions: tuple[Numbered, ...] = ()
-    """What the order named and is now so."""
+    """The partitions of the order for which it was carried out."""
     refused: tuple[tuple[str, PartitionNumber, str], ...] = ()
-    """What the order named and could not be done, with the reason."""
+    """The partitions of the order for which it failed, with the reason."""
 
 
 class Heartbeat(Standing):
-    """Consumer → controller: alive, and how it does."""
+    """Consumer → controller: a sign of life, with progress and trouble."""
 
     message: Literal["heartbeat"] = "heartbeat"
     state: Literal["starting", "ready", "ending"]
     waiting_for: Literal["", "spark", "kafka", "lake", "registry"] = ""
-    """What it is waiting for (Kafka, Spark, the lake, the schema registry): then a long cycle does
-    not make it lost."""
+    """The system that it waits for (Kafka, Spark, the lake, the schema registry). While it waits, a
+    long cycle does not make it lost."""
     bytes_per_second: Amount = 0
     cycle_seconds: Seconds = 0
-    """How long the last cycle took."""
+    """Duration of the last cycle."""
     cycle_age: Seconds = 0
     """For how long the running cycle has been running; 0 between cycles."""
     lag_bytes: Amount = 0
@@ -124,11 +124,11 @@ class Heartbeat(Standing):
     positions: OffsetPerPartition = {}
     """The next offset of each partition that is held, as the table has it; not in 0.1.0."""
     trouble: str = ""
-    """What is wrong, for people to read."""
+    """The current problem, for people to read."""
 
 
 class ConsumerState(Standing):
-    """What a consumer persists before it sends a receipt."""
+    """The state that a consumer persists before it sends a receipt."""
 
     message: Literal["consumer"] = "consumer"
 
@@ -137,7 +137,7 @@ OperationKind = Literal["pause", "resume", "drain"]
 
 
 class Operation(Message):
-    """Operator → controller: let the group stand still, or go on; repeated until it is taken."""
+    """Operator → controller: pause, drain or resume the group; repeated until it is accepted."""
 
     message: Literal["operation"] = "operation"
     operation: OperationKind
@@ -150,7 +150,7 @@ class Operation(Message):
 
 
 class Mode(BaseModel):
-    """What operators asked for last: resume is the ordinary state."""
+    """The mode that operators asked for last; resume is the normal mode."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
@@ -173,28 +173,28 @@ class Mode(BaseModel):
 
 
 class ControllerState(Message):
-    """What the controller persists with its orders: a restart begins with this and nothing else."""
+    """The state that the controller persists with its orders; a restart begins with this alone."""
 
     message: Literal["controller"] = "controller"
     generation: Count
     members: dict[ConsumerNumber, str] = {}
     """The incarnation of each consumer that may have been ordered something."""
     team: tuple[ConsumerNumber, ...] = ()
-    """The consumers that should be."""
+    """The consumers that should exist."""
     ended: dict[str, ConsumerNumber] = {}
-    """Incarnations that are over, and their numbers: what they say is not heard any more."""
+    """Incarnations that have ended, and their numbers; their messages are ignored."""
     target: dict[str, dict[PartitionNumber, ConsumerNumber]] = {}
     rate: Amount | None = None
-    """What one member can read, in bytes/s, as learned; for members that lagless did not write."""
+    """The learned rate of one member, in bytes/s; for members that lagless did not write."""
     mode: Mode = Mode()
-    """What operators asked for last; not in states of 0.1.0."""
+    """The mode that operators asked for last; not in states of 0.1.0."""
     strangers: bool = False
     """Nothing was persisted and no Synchronize has ended since: others may hold something."""
     at: Time
 
 
 class Echo(Message):
-    """Controller → itself: proof that the mailbox is heard."""
+    """Controller → itself: proof that it can read its mailbox."""
 
     message: Literal["echo"] = "echo"
     echo: str
@@ -224,7 +224,7 @@ class Told(Message):
 
 
 class Plan(Message):
-    """Controller → assignor: which member of the group reads what.
+    """Controller → assignor: which member of the group reads which partitions.
 
     `assignor/README.md` describes it. Its key is the group's name; the topic is compacted.
     """
@@ -238,7 +238,7 @@ class Plan(Message):
 
 
 class SeenMember(BaseModel):
-    """A member of a group that lagless did not write; None stands for what is not known."""
+    """A member of a group that lagless did not write; None means unknown."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
@@ -255,9 +255,9 @@ class SeenMember(BaseModel):
     backlog: PerPartition = {}
     """Bytes not yet read, per partition, where that is known."""
     bytes_per_second: Amount | None = None
-    """What it read lately, by the offsets that it committed."""
+    """Its recent read rate, from the offsets that it committed."""
     max_rate: Amount | None = None
-    """What it can read, as learned while it had a backlog."""
+    """The rate that it can read at, learned while it had a backlog."""
 
 
 class SeenGroup(Message):
@@ -267,11 +267,11 @@ class SeenGroup(Message):
     at: Time
     members: tuple[SeenMember, ...]
     rate: Amount | None = None
-    """C̄: what one member can read, set or learned; None while it is not known."""
+    """C̄: the rate that one member can read at, set or learned; None while unknown."""
     wanted: Count | None = None
-    """How many members there should be; None where nothing can be said yet."""
+    """How many members are needed; None while unknown."""
     follows: bool | None = None
-    """Whether the members hold what was planned; None without a plan."""
+    """Whether the members follow the plan; None without a plan."""
 
 
 def incarnation(birth: str, drawn: str) -> str:

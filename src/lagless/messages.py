@@ -1,4 +1,4 @@
-"""What crosses a process border: JSON with a version, the group it belongs to, and its kind.
+"""The messages between processes: JSON with a version, the group it belongs to, and its kind.
 
 `read` is the one place that decides which message a text is. Every message names its kind in the
 field `message`. Version 0.1.0 wrote no such field; its messages are told apart by fields that only
@@ -189,7 +189,7 @@ def _model(document: dict[str, Any]) -> type[Message] | None:
     if tag is None:
         tag = next((name for fields, name in _UNTAGGED if fields <= document.keys()), None)
         if tag is None:
-            raise WrongInput("not a message: no field says of which kind it is")
+            raise WrongInput("not a message: no field names its kind")
     if tag == "decision":
         return _DECISIONS.get(str(document.get("decision")))
     return _KINDS.get(str(tag))

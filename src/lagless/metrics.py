@@ -1,4 +1,4 @@
-"""Metrics as data: what a role says about itself, without a word about Prometheus.
+"""Metrics as data, independent of Prometheus.
 
 Each role has a file `metrics` with a list METRICS. One entry is all it takes to add a metric:
 `adapters.endpoints` answers scrapes from the list, and the reference page is written from it.

@@ -102,7 +102,7 @@ ANSWERS: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
     "no kind": (partial(send, status=200, body={"schema": "", "schemaType": 7}), "schemaType"),
     "no references": (
         partial(send, status=200, body={"schema": "", "references": {"a": 1}}),
-        "references that are no list",
+        "references that are not a list",
     ),
     "odd references": (
         partial(send, status=200, body={"schema": "", "references": [{"subject": "a"}]}),
@@ -110,11 +110,11 @@ ANSWERS: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
     ),
     "deep": (partial(send, status=200, body=b"[" * 100_000), "with no JSON"),
     "large": (partial(send, status=200, body=b" " * 4_000_001), "more than 4,000,000 bytes"),
-    "cut": (wrong_registry.cut, "does not answer: what came is not HTTP|with no JSON"),
-    "babble": (wrong_registry.babble, "does not answer: what came is not HTTP"),
+    "cut": (wrong_registry.cut, "does not answer: the answer is not HTTP|with no JSON"),
+    "babble": (wrong_registry.babble, "does not answer: the answer is not HTTP"),
     "nothing there": (partial(send, status=404, body=b"not found"), r"\(404\): check registry.url"),
     "another 404": (partial(send, status=404, body={"error_code": 404}), r"Apicurio's ends in"),
-    "wrong words": (partial(send, status=401, body={}), r"wants credentials: .* \(401\)"),
+    "wrong words": (partial(send, status=401, body={}), r"requires credentials: .* \(401\)"),
     "not allowed": (partial(send, status=403, body={}), r"does not allow .* \(403\)"),
     "busy": (partial(send, status=429, body={}), r"cannot answer .* \(429 Too Many Requests\)"),
     "broken": (partial(send, status=500, body=b""), r"cannot answer .* \(500 "),
@@ -286,7 +286,7 @@ def test_no_bytes_are_taken_for_a_schema_or_raise_anything_else(
 
 def test_one_that_is_slow_is_not_waited_for_longer_than_its_time(server: WrongRegistry) -> None:
     server.answer = wrong_registry.drip
-    with pytest.raises(Away, match=r"does not answer: nothing whole came within 0.3 s"):
+    with pytest.raises(Away, match=r"does not answer: no complete answer within 0.3 s"):
         connected(server, timeout=0.3).schema(7)
 
 
@@ -384,5 +384,5 @@ def test_doctor_says_whether_the_registry_answers(server: WrongRegistry) -> None
     assert told() == []
     assert told(url=server.url) == [(True, f"the schema registry at {server.url} answers")]
     server.answer = partial(send, status=401, body={})
-    with pytest.raises(Away, match="wants credentials"):
+    with pytest.raises(Away, match="requires credentials"):
         told(url=server.url)

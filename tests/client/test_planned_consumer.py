@@ -257,8 +257,8 @@ def test_a_member_that_cannot_renew_its_leases_any_more_says_so_at_every_poll(
             return str(error)
         return ""
 
-    assert until(told, "the failure") == "a cannot go on: no room for the plan"
-    assert told() == "a cannot go on: no room for the plan"
+    assert until(told, "the failure") == "a cannot continue: no room for the plan"
+    assert told() == "a cannot continue: no room for the plan"
     planned.close()
 
 

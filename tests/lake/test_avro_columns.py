@@ -275,7 +275,7 @@ NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["
         ({"type": "fixed", "name": "F"}, "the fixed F has no size"),
         ({"type": "array"}, "an? array has no items"),
         ({"type": "record", "fields": []}, "a record has no name"),
-        (7, "7 is no type"),
+        (7, "7 is not a type"),
     ],
 )
 def test_what_no_table_can_hold_is_refused_with_a_reason(schema: Any, words: str) -> None:

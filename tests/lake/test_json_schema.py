@@ -77,9 +77,6 @@ def test_every_text_is_a_schema_of_objects_or_is_refused(text: str) -> None:
     assert all(isinstance(name, str) for name in objects.required)
 
 
-# ---------------------------------------------------------------------- records
-
-
 @pytest.fixture
 def memory() -> Iterator[WrongRegistry]:
     with WrongRegistry() as running:

@@ -58,9 +58,6 @@ def read(schema: Any, value: Any, columns: Type) -> Any:
     return fastavro.schemaless_reader(io.BytesIO(out.getvalue()), *schemas)[KEY]  # type: ignore[call-overload,index]
 
 
-# ---------------------------------------------------------------------- the column
-
-
 @pytest.mark.parametrize(
     ("writers", "column"),
     [
@@ -155,9 +152,6 @@ def test_settings_that_cannot_work_are_refused() -> None:
     ):
         with pytest.raises(WrongSettings, match=words):
             tree.parse({**least, "topic": {"t": part}})
-
-
-# ---------------------------------------------------------------------- with Kafka and Spark
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_a_table_keeps_its_partition_columns_and_another_setting_is_refused(tmp_
         with pytest.raises(GiveUp) as caught:
             partitioned(place, *names).handle.open()
         sentence = str(caught.value)
-        assert f"is partitioned by day, and partition_by asks for {asked}: this cannot" in sentence
+        assert f"is partitioned by day, but partition_by asks for {asked}: this cannot" in sentence
         assert "restore the setting or name another table" in sentence
 
 
@@ -241,5 +241,5 @@ def test_text_of_any_kind_is_a_value(
     assert frame.where("country = 'a/b=c %ü'").select("n").collect()[0]["n"] == 1
     assert [row["_partition"] for row in one.rows()] == [0] * 6
     again = bench(name, format="json", schema=schema)
-    with pytest.raises(GiveUp, match="is partitioned by country, _partition, and partition_by"):
+    with pytest.raises(GiveUp, match="is partitioned by country, _partition, but partition_by"):
         again.drain()

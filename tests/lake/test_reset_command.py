@@ -67,7 +67,7 @@ def test_a_reset_reads_again_what_it_said(
 
     planned = reset(line, tmp_path, "--to", "earliest", "--dry-run")
     assert (planned["again"], planned["skipped"], planned["rows_there"]) == (6, 0, 5)
-    with pytest.raises(WrongInput, match="say --rows keep"):
+    with pytest.raises(WrongInput, match="choose --rows keep"):
         reset(line, tmp_path, "--to", "earliest")
     with pytest.raises(WrongInput, match="has the offsets 0 to 1"):
         reset(line, tmp_path, "--to", "3")

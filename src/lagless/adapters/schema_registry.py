@@ -92,7 +92,7 @@ class SchemaRegistry:
         text, references = self._parts(path, answer)
         kind = answer.get("schemaType") or "AVRO"
         if not isinstance(kind, str):
-            self._nonsense(path, "a schemaType that is no text")
+            self._nonsense(path, "a schemaType that is not text")
         texts: dict[tuple[str, int], str] = {}
         self._follow(references, texts)
         return Schema(kind, text, tuple(texts.values()))
@@ -126,10 +126,8 @@ class SchemaRegistry:
             self._nonsense(path, "no schema")
         references = answer.get("references") or []
         if not isinstance(references, list):
-            self._nonsense(path, "references that are no list")
+            self._nonsense(path, "references that are not a list")
         return text, references
-
-    # ------------------------------------------------------------------ HTTP
 
     def _get(self, path: str) -> Any:
         """Return the parsed answer; None if the registry does not have what was asked for.
@@ -176,7 +174,7 @@ class SchemaRegistry:
         while part := answer.read1(65536):
             body += part
             if len(body) > LARGEST:
-                raise self._away(f"sends more than {LARGEST:,} bytes, which is no schema")
+                raise self._away(f"sends more than {LARGEST:,} bytes, too many for a schema")
             if time.monotonic() > until:
                 raise TimeoutError
         return bytes(body)
@@ -208,7 +206,7 @@ class SchemaRegistry:
             raise self._away(f"does not allow this user to read {path} (403)") from error
         if 300 <= code < 400:
             to = error.headers.get("Location") or "nowhere"
-            raise self._away(f"redirects to {to}: set registry.url to the address meant") from error
+            raise self._away(f"redirects to {to}: set registry.url to that address") from error
         raise self._away(f"cannot answer {path} ({code} {error.reason})") from error
 
     def _unauthorized(self) -> str:
@@ -221,7 +219,7 @@ class SchemaRegistry:
             case "bearer":
                 return "rejects the token: check LAGLESS_REGISTRY__TOKEN or registry.token_file"
             case _:
-                return 'wants credentials: set registry.auth to "basic" or "bearer"'
+                return 'requires credentials: set registry.auth to "basic" or "bearer"'
 
     def _nonsense(self, path: str, what: str) -> NoReturn:
         raise self._away(
@@ -239,11 +237,11 @@ def _reason(error: Exception, timeout: float) -> str:
     """Return why there was no answer, as part of a sentence."""
     inner = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(inner, TimeoutError):
-        return f"nothing whole came within {timeout:g} s"
+        return f"no complete answer within {timeout:g} s"
     if isinstance(inner, ssl.SSLError):
         return f"TLS failed ({inner.reason or inner}): check registry.url and registry.ca_file"
     if isinstance(inner, http.client.HTTPException | ValueError):
-        return f"what came is not HTTP ({type(inner).__name__})"
+        return f"the answer is not HTTP ({type(inner).__name__})"
     if isinstance(inner, OSError):
         return inner.strerror or str(inner)
     return str(inner)

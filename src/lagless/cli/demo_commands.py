@@ -32,8 +32,8 @@ def demo(
         str | None,
         typer.Option(
             metavar="s3://BUCKET/PREFIX",
-            help="Bucket for the tables, which stay there; AWS_ENDPOINT_URL names a store that is "
-            "not AWS's.",
+            help="s3:// address for the tables, which are kept; AWS_ENDPOINT_URL names a store "
+            "other than AWS S3.",
         ),
     ] = None,
     json: options.Json = False,
@@ -140,7 +140,7 @@ def connect(
 ) -> None:
     """Run a Spark Connect server with Kafka's connector and Delta until SIGTERM or Ctrl-C.
 
-    With a cluster's master the work is done by its executors. They get the jars from the server.
+    With the master of a cluster, its executors do the work. They get the jars from the server.
     """
     with extras.needed("spark"):
         from lagless.lab.parts.connect import ConnectServer

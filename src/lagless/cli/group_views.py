@@ -87,7 +87,7 @@ def show_status(found: dict[str, Any]) -> None:
     else:
         print("there is no plan yet")
     if "controller_at" not in found:
-        print("no controller has told of this group lately: is `lagless controller` running?")
+        print("no controller has reported on this group lately: is `lagless controller` running?")
     if found["unread"]:
         print(f"not read: {', '.join(found['unread'][:10])} ({len(found['unread'])})")
     if "last_decision" in found:

@@ -60,7 +60,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="1h",
-            help="Also show what other values of controller.delay would have cost in this time.",
+            help="Also show what other values of controller.delay would have cost over this time.",
         ),
     ] = None,
     overrides: options.Set = None,

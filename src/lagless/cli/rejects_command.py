@@ -1,4 +1,4 @@
-"""The command that lists rejected records, shows them, and has them read again."""
+"""The command that lists rejected records, shows them, and reads them again."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -15,7 +15,7 @@ commands = typer.Typer()
 @commands.command()
 def rejects(
     topic: Annotated[
-        str | None, typer.Argument(help="Topic whose rejects are meant; all by default.")
+        str | None, typer.Argument(help="Only the rejects of this topic; all topics by default.")
     ] = None,
     file: options.Config = options.DEFAULT,
     show: Annotated[bool, typer.Option("--show", help="Show the records themselves.")] = False,
@@ -27,8 +27,8 @@ def rejects(
         bool,
         typer.Option(
             "--retry",
-            help="Read the rejects of TOPIC again with the current settings. Those that are "
-            "good now become rows of the table, each once; the others stay.",
+            help="Read the rejects of TOPIC again with the current settings. Records that are "
+            "accepted now become rows of the table, each once; the others stay.",
         ),
     ] = False,
     overrides: options.Set = None,
@@ -100,6 +100,6 @@ def _show_records(tables: dict[str, list[dict[str, Any]]]) -> None:
 def _show_retry(told: dict[str, Any]) -> None:
     print(f"{told['read']} rejects read again: {told['landed']} landed, {told['rows']} rows")
     if told["already"]:
-        print(f"{told['already']} were in the table already and are no rejects any more")
+        print(f"{told['already']} were in the table already and are no longer rejects")
     for reason, count in told["still"].items():
         print(f"{count} still rejected: {reason}")

@@ -1,4 +1,4 @@
-"""The command `replay`: what recorded or drawn traffic costs under today's settings and others."""
+"""The command `replay`: what recorded or generated traffic costs under your settings and others."""
 
 import sys
 from datetime import datetime, timedelta
@@ -48,8 +48,8 @@ def replay(
         str | None,
         typer.Option(
             metavar="rest,steps,…",
-            help="Replay drawn streams instead: all, or some of rest, walk, steps, ramps, days, "
-            "bursts, dead, hot.",
+            help="Replay generated streams instead: all, or some of rest, walk, steps, ramps, "
+            "days, bursts, dead, hot.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="--kinds: random seed.")] = 0,
@@ -59,7 +59,7 @@ def replay(
         float, typer.Option(min=0.1, help="--kinds: load, in consumers' worth.")
     ] = 10.0,
     ways: Annotated[
-        str, typer.Option(help="Which to compare, comma-separated.")
+        str, typer.Option(help="Rules to compare, comma-separated.")
     ] = "lagless,0.1.0,mwf,keda,clairvoyant",
     save: Annotated[
         Path | None, typer.Option(help="Also write the recorded stream to this file.")

@@ -1,4 +1,4 @@
-"""The command that lets a group begin at another place of a topic."""
+"""The command that moves a group to other offsets of a topic."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,24 +16,24 @@ commands = typer.Typer()
 
 @commands.command()
 def reset(
-    topic: Annotated[str, typer.Option(help="Topic to read from another place.")],
+    topic: Annotated[str, typer.Option(help="Topic to reset.")],
     to: Annotated[
         str,
         typer.Option(
             help="earliest, latest, an offset, or a time such as 2026-05-31T06:00:00Z: the first "
-            "record that is not older."
+            "record of this time or later."
         ),
     ],
     file: options.Config = options.DEFAULT,
     partitions: Annotated[
-        str | None, typer.Option(metavar="0,1,4-7", help="Partitions; all by default.")
+        str | None, typer.Option(metavar="0,1,4-7", help="Partitions to reset; all by default.")
     ] = None,
     rows: Annotated[
         str | None,
         typer.Option(
             metavar="keep|remove",
-            help="What becomes of rows that will be read again: keep leaves them, so that they "
-            "will be there twice; remove deletes them in the same commit.",
+            help="What to do with rows whose records will be read again: keep leaves them, so "
+            "each record is then there twice; remove deletes them in the same commit.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -42,7 +42,7 @@ def reset(
     overrides: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """Read a topic from another place, also while consumers run; they go on from there."""
+    """Move the group to other offsets of a topic, even while consumers are running."""
     role_runner.drop_logs()
     settings = options.settings(file, overrides)
     role_runner.needs_own_members(settings)
@@ -56,8 +56,9 @@ def reset(
         there = sum(move.rows for move in moves.values())
         if choice is None and there and not dry_run:
             raise WrongInput(
-                f"the table has {there} rows of what would be read again: say --rows keep (they "
-                "will be there twice) or --rows remove (they are deleted in the same commit)"
+                f"the table has {there} rows of records that would be read again: choose --rows "
+                "keep (they will be there twice) or --rows remove (they are deleted in the same "
+                "commit)"
             )
         removed = 0 if dry_run else found.run(moves, choice or "keep")
     result: dict[str, Any] = {

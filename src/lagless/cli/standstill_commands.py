@@ -1,4 +1,4 @@
-"""The commands that let a group stand still and go on."""
+"""The commands that stop a group from reading, and resume it."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +25,7 @@ def pause(
     overrides: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """Let consumers hand back their partitions and read nothing until `lagless resume`."""
+    """Stop reading: consumers hand back their partitions and wait for `lagless resume`."""
     _ask("pause", file, overrides, wait, json)
 
 
@@ -36,7 +36,7 @@ def drain(
     overrides: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """Read every partition to where its log ends now, then stop until `lagless resume`."""
+    """Read every partition up to its current end, then stop reading until `lagless resume`."""
     _ask("drain", file, overrides, wait, json)
 
 
@@ -46,7 +46,7 @@ def resume(
     overrides: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """Go on after a pause or a drain, where the tables say that reading stopped."""
+    """Resume reading after a pause or a drain, from the offsets in the tables."""
     _ask("resume", file, overrides, 0, json)
 
 

@@ -37,7 +37,7 @@ percent, with 0.5 the next change overloads more consumers."""
 DEVIATIONS = 2
 """Standard deviations of change that have to fit between a consumer's limit and C̄."""
 KEPT = 0.9
-"""What each measurement leaves of the unrest that was known before it."""
+"""The weight of the earlier unrest after each measurement."""
 MOST = 4
 """How many times the usual a measurement counts at most: a step says little about what follows."""
 

@@ -16,7 +16,7 @@ D = TypeVar("D", bound=Decision)
 
 
 class Moment(Protocol):
-    """What every decision says of the state in which it was made."""
+    """The fields of every decision: the state in which it was made."""
 
     @property
     def at(self) -> float:

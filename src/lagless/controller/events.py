@@ -1,4 +1,4 @@
-"""What the machine is told, and what it answers. Time is in the events, and nowhere else."""
+"""The machine's inputs and outputs. Time is in the events, and nowhere else."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias

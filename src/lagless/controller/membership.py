@@ -1,4 +1,4 @@
-"""Who belongs to the group: what mail says, who is lost, whose incarnation is over.
+"""The members of the group: what they report, which are lost, which incarnations have ended.
 
 The numbers in brackets are the rules at the head of machine.py.
 """

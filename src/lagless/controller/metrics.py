@@ -89,20 +89,22 @@ def _spares(state: State, policy: Policy) -> int:
 METRICS: tuple[Metric[Record], ...] = (
     _gauge(
         "consumers",
-        "Consumers that are heard, without spares.",
+        "Consumers that the controller hears from, without spares.",
         lambda state, policy: len(state.members.keys() - state.spares(policy)),
     ),
     _gauge(
         "consumers_wanted",
-        "Consumers that should be, without spares.",
+        "Consumers that should be running, without spares.",
         lambda state, policy: len(state.team - state.spares(policy)),
     ),
     _gauge("spares", "Spares that are ready and hold nothing.", _spares),
-    _gauge("spares_wanted", "Spares that should be.", lambda _, policy: policy.spare_consumers),
+    _gauge(
+        "spares_wanted", "Spares that should be kept.", lambda _, policy: policy.spare_consumers
+    ),
     _gauge("consumer_load_bytes_per_second", "Load of a consumer.", _loads, "consumer"),
     _gauge(
         "consumer_capacity_bytes_per_second",
-        "What a consumer may be given.",
+        "Capacity C of a consumer: the load that it may be assigned.",
         lambda state, policy: {(str(n),): policy.capacity for n in sorted(state.members)},
         "consumer",
     ),
@@ -118,11 +120,13 @@ METRICS: tuple[Metric[Record], ...] = (
     ),
     _gauge(
         "mode",
-        "1 for what operators asked for last: running, paused, draining or drained.",
+        "1 for the mode that operators asked for last: running, paused, draining or drained.",
         lambda state, _: {(m,): float(m == state.mode.name) for m in MODES},
         "mode",
     ),
-    _gauge("generation", "The generation.", lambda state, _: state.generation),
+    _gauge(
+        "generation", "Generation of the current assignment.", lambda state, _: state.generation
+    ),
     _gauge(
         "unread_partitions",
         "Partitions without a consumer.",
@@ -141,7 +145,7 @@ METRICS: tuple[Metric[Record], ...] = (
         "Returns to Synchronize because a consumer contradicted the controller.",
         "contradicted",
     ),
-    _time("dt2", "From a measurement to the creations it asks for."),
-    _time("dt3", "From a creation to the consumer being ready."),
-    _time("dt4", "From the first order to the last receipt."),
+    _time("dt2", "Seconds from a measurement to the request for the consumers that it calls for."),
+    _time("dt3", "Seconds from the request for a consumer until it is ready."),
+    _time("dt4", "Seconds from the first order to the last receipt."),
 )

@@ -28,7 +28,7 @@ class Plan:
     weights: Mapping[TopicPartition, float]
     team: frozenset[Consumer]
     capacity: float
-    """What consumers were packed to: more than C where there are too few of them."""
+    """The load up to which consumers were packed: more than C if there are too few of them."""
     rscore: float | None = 0
     """The paper's: the speeds of the partitions that move, over C; None if C is not known."""
     weight_moved: float | None = 0

@@ -123,7 +123,7 @@ class Service:
             return True
         self._complain(
             f"messages of consumer {message.consumer} are ignored",
-            f"no group comes to generation {message.highest}",
+            f"generation {message.highest} is out of range",
         )
         return False
 

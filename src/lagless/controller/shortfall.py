@@ -38,7 +38,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is known of the consumers at full load."""
+    """Measurements of the consumers at full load."""
 
     runs: Mapping[Consumer, Run] = field(default_factory=dict)
     told_at: float = float("-inf")

@@ -1,4 +1,4 @@
-"""What the controller knows: the policy it is given, the members it hears, the state it carries.
+"""The controller's knowledge: the policy it is given, the members it hears, the state it keeps.
 
 Target, asked and held are kept apart: `State.target` is what should be, `Member.asked` what was
 ordered and not confirmed yet, `Member.held` what the consumer said last.
@@ -176,13 +176,13 @@ class State:
     lost: tuple[str, ...] = ()
     """Consumers lost since the last reassignment, for its reason."""
     retired: Mapping[str, Consumer] = field(default_factory=dict)
-    """Incarnations that are over and spoke: to be told to end."""
+    """Incarnations that have ended and still send messages: they are ordered to exit."""
     contradiction: str = ""
     warnings: tuple[str, ...] = ()
-    """What the last reassignment had to say, so that it is said once."""
+    """The warnings of the last reassignment, so that each is logged once."""
     first_order_at: float | None = None
     mode: Mode = field(default_factory=Mode)
-    """What operators asked for last."""
+    """The mode that operators asked for last."""
     quiet_since: float = float("-inf")
     """When something was written last, or could have been; kept if the group may scale to zero."""
     read_out: bool = False

@@ -1,4 +1,4 @@
-"""What each partition weighs, what each consumer carries, and how far measurements can be trusted.
+"""The weight of each partition, the load of each consumer, and whether measurements are fresh.
 
 With speeds alone, a consumer that is full but behind would stay behind for ever.
 """

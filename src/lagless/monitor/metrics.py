@@ -13,7 +13,7 @@ def unhealthy(monitor: Monitor, now: float) -> str:
         return monitor.trouble or "nothing is published yet"
     age = now - monitor.published_at
     if age > max(3 * monitor.interval, 15.0):
-        return f"nothing published for {age:.0f} s: {monitor.trouble or 'a round does not end'}"
+        return f"nothing published for {age:.0f} s: {monitor.trouble or 'a round takes too long'}"
     return ""
 
 

@@ -99,4 +99,4 @@ class Watcher:
 
     def _note(self, words: str) -> None:
         self.done.troubles += 1
-        log.warning("%s; the next look is in %g s", words, self._settings.compaction.interval)
+        log.warning("%s; the next check is in %g s", words, self._settings.compaction.interval)

@@ -174,7 +174,7 @@ class Surveyor:
 
     def _survey(self) -> Survey:
         if self._group is None or not self._rows:
-            raise GiveUp("the survey ended before there were two measurements: take more minutes")
+            raise GiveUp("the survey ended before there were two measurements: set more --minutes")
         partitions = tuple(sorted({p for speeds, _ in self._rows for p in speeds}))
         return Survey(
             group=self._group,
@@ -204,7 +204,7 @@ def _no_sizes(settings: Settings) -> str:
     security = settings.kafka.security
     user = security.username or security.client_id or "ANONYMOUS"
     return (
-        f"no broker at {settings.kafka.bootstrap} told the sizes of the logs of "
+        f"no broker at {settings.kafka.bootstrap} reported the sizes of the logs of "
         f"{', '.join(settings.topics)}: Describe on the cluster may be missing (kafka-acls.sh "
         f"--add --allow-principal User:{user} --operation Describe --cluster)"
     )

@@ -40,7 +40,9 @@ def retry(settings: Settings, topic: str) -> Retried:
     """Read the rejects of a topic again; TryAgain or GiveUp where Kafka does not answer."""
     contact.reach(settings.kafka)
     if not settings.of_interest(topic):
-        raise WrongInput(f"group {settings.group} does not read topic {topic}: see `topics`")
+        raise WrongInput(
+            f"group {settings.group} does not read topic {topic}: see the setting `topics`"
+        )
     with closing(Offsets(settings)) as offsets:
         known = offsets.topics([topic]).get(topic)
     if known is None:

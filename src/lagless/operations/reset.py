@@ -63,7 +63,9 @@ class Reset:
         self._claims = Claims(offsets, self._lake, settings.consumer.start)
         self._group = settings.group
         if not settings.of_interest(topic):
-            raise WrongInput(f"group {settings.group} does not read topic {topic}: see `topics`")
+            raise WrongInput(
+                f"group {settings.group} does not read topic {topic}: see the setting `topics`"
+            )
         known = offsets.topics([topic]).get(topic)
         if known is None:
             raise WrongInput(f"there is no topic {topic} at {settings.kafka.bootstrap}")

@@ -26,7 +26,7 @@ def ask(settings: Settings, kind: OperationKind) -> Mode:
     contact.reach(settings.kafka)
     until = _ends(settings) if kind == "drain" else {}
     if kind == "drain" and not until:
-        raise GiveUp(f"group {settings.group} has no topic to drain: see `topics`")
+        raise GiveUp(f"group {settings.group} has no topic to drain: see the setting `topics`")
     operation = Operation(
         group=settings.group,
         operation=kind,

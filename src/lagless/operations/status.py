@@ -1,4 +1,4 @@
-"""What people ask: who reads what, and what would be done. Reads along, changes nothing."""
+"""The group's status: who reads what, and what the controller would do. Read-only."""
 
 import json
 import time

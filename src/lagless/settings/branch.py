@@ -1,4 +1,4 @@
-"""What every branch of the tree is made of."""
+"""The base of every branch of the tree."""
 
 import re
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""The settings of what data flows through: Kafka, the topics, Spark and the lake."""
+"""The settings of the data path: Kafka, the topics, Spark and the lake."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,8 +39,8 @@ class TopicSettings(Branch):
     key_schema: str | None = None
     """Schema of JSON keys as Spark DDL; inferred from the data by default."""
     headers: bool | None = None
-    """Keep the headers of records in `_headers`; by default raw and text do, and json and
-    avro do not."""
+    """Keep the headers of records in `_headers`; by default they are kept for raw and text, and not
+    for json and avro."""
     schema_: str | None = Field(None, alias="schema")
     """Schema of JSON values as Spark DDL; inferred from the data by default."""
     evolve: bool = False
@@ -60,7 +60,7 @@ class TopicSettings(Branch):
 
     @property
     def has_key_fields(self) -> bool:
-        """Whether `_key` is made of what the key consists of."""
+        """Whether `_key` is made of the fields of the key."""
         return self.key_format in ("json", "avro")
 
     @property
@@ -99,8 +99,9 @@ class SparkSettings(Branch):
     """Heap of the JVM that a consumer starts, such as `800m` or `2g`. The JVM and Python need some
     700 MB besides. Not with sc://, where the server has the heap."""
     archive: bool = True
-    """local: start the JVM from an archive of its classes in the cache folder, which takes half the
-    time. A consumer that is a process makes the archive after its first start; images have one."""
+    """local: start the JVM from an archive of its classes in the cache folder, which halves the
+    time. A consumer that runs as a process creates the archive after its first start; images
+    contain one."""
     conf: Mapping[str, str] = {}
     """Settings passed to Spark unchanged."""
 
@@ -171,8 +172,8 @@ class CompactionSettings(Branch):
     watch: bool = False
     """Run `lagless compact --watch` as a process beside the controller, for as long as it runs."""
     target: Size = 128_000_000
-    """Bytes that a merged file should have. Files of half of it or more are left alone."""
+    """Target size of merged files, in bytes. Files of at least half this size are left alone."""
     budget: Rate = 10e6
     """--watch: maximum bytes/s of small files that are merged, over all tables."""
     interval: Seconds = 10
-    """--watch: seconds between two looks at the tables."""
+    """--watch: seconds between two checks of the tables."""

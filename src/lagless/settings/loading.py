@@ -58,7 +58,7 @@ def _text(file: Path) -> str:
     with file.open(encoding="utf-8") as opened:
         text = opened.read(LONGEST + 1)
     if len(text) > LONGEST:
-        raise WrongSettings(f"{file} is no settings file: it has more than {LONGEST} characters")
+        raise WrongSettings(f"{file} is not a settings file: it has more than {LONGEST} characters")
     return text
 
 

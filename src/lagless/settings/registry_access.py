@@ -13,7 +13,7 @@ from lagless.settings.units import Seconds
 
 class RegistrySettings(Branch):
     """The schema registry for topics whose records carry the id of a schema. Any registry with
-    Confluent's REST protocol will do: Confluent's own, Karapace, or Apicurio under
+    Confluent's REST protocol works: Confluent's own, Karapace, or Apicurio under
     `/apis/ccompat/v7`."""
 
     url: str | None = None

@@ -15,8 +15,8 @@ class MonitorSettings(Branch):
     interval: Seconds = 5
     """Maximum seconds between two measurements."""
     shortest_interval: Seconds = 1
-    """Seconds between two measurements while brokers answer within a twentieth of it. Set it to
-    `interval` to measure at a fixed pace."""
+    """Minimum seconds between two measurements, used while brokers answer within a twentieth of it.
+    Set it to `interval` to measure at a fixed pace."""
     window: Seconds = 30
     """Seconds over which a speed is averaged while it does not change. A shorter window is
     noisier."""
@@ -37,9 +37,9 @@ class ControllerSettings(Branch):
     """When and how partitions are packed."""
 
     delay: Time | None = None
-    """How late a record may be readable, `"10 s"`, for 99 % of the bytes. `slack`, `pause`,
-    `catch_up` and `shrink_after` follow from it where they are not set; their defaults are those
-    of 20 s."""
+    """Target for the time from produced to readable, for 99 % of the bytes, such as `"10 s"`.
+    `slack`, `pause`, `catch_up` and `shrink_after` follow from it where they are not set; their
+    defaults correspond to 20 s."""
     algorithm: str = "sticky"
     """Packing algorithm, with its parameters: `mwf`, `sticky:slack=0.1`."""
     slack: float = Field(0.05, ge=0)
@@ -65,7 +65,7 @@ class ControllerSettings(Branch):
     """Target time to work off a backlog, in seconds; backlog divided by it is added to a
     partition's weight. 0 ignores backlogs."""
     min_consumers: int = Field(1, ge=0)
-    """Minimum number of consumers. With 0 a group without traffic ends its last consumer once
+    """Minimum number of consumers. With 0 a group without traffic stops its last consumer once
     everything is read, and starts one again when something is written."""
     max_consumers: int = Field(1000, ge=1)
     """Maximum number of consumers. If more are needed, the load is spread evenly over this many."""
@@ -141,12 +141,12 @@ class MembersSettings(Branch):
 
     kind: Literal["lagless", "group"] = "lagless"
     """lagless: its own consumers, which write to the lake. group: the members of the consumer group
-    `group`, whatever they are written in; their broker or they themselves need the assignor."""
+    `group`, in any language; the assignor must be installed on the brokers or in the members."""
     rate: Rate | None = None
     """group: bytes/s that one member can read. By default it is learned from members that have a
     backlog; until then the group does not scale down."""
     look: Seconds = 2
-    """group: seconds between two looks at who holds what, and at the committed offsets."""
+    """group: seconds between two queries of the members' partitions and the committed offsets."""
     follow_deadline: Seconds = 30
-    """group: seconds for the members to hold what was planned, before a warning; lagless goes on
+    """group: seconds after which lagless warns that the members do not follow the plan; it keeps
     trying."""

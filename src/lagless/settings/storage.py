@@ -64,7 +64,7 @@ def place(value: Any) -> Any:
 
 class StorageSettings(Branch):
     """How to reach the object store, if `lake.path` is `s3://…`. Credentials come from the
-    environment, a shared profile, web identity or the instance's role, never from here."""
+    environment, a shared profile, web identity or the instance's role, never from the settings."""
 
     endpoint: str | None = None
     """Address of an S3-compatible store, `https://host:port`; AWS in `region` by default."""

@@ -71,7 +71,7 @@ NEEDED: Mapping[Role, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a role makes of settings that changed."""
+    """How a role takes over changed settings."""
 
     settings: Settings
     """The ones before, with those of the new ones that can be taken over."""

@@ -42,16 +42,16 @@ class ProvisionerSettings(Branch):
     )
     """processes: a process per consumer, on this machine. kubernetes: a Deployment per consumer.
     The others are for `members.kind = "group"`. deployment, statefulset: scale the workload that
-    your members run in. keda: KEDA scales it and asks `lagless scaler`. none, the default there:
-    place partitions, and leave it to you how many members run."""
+    your members run in. keda: KEDA scales it and asks `lagless scaler`. none, the default with
+    `members.kind = "group"`: place partitions, and leave it to you how many members run."""
     workload: str | None = None
     """deployment, statefulset: name of your Deployment or StatefulSet; one member per pod. keda:
     name of your Deployment, if its pods without work should be marked as the first to go."""
     scale_to_zero: bool = False
-    """deployment, keda: let the last pod go too when there is nothing to do."""
+    """deployment, keda: remove the last pod too when there is nothing to read."""
     directory: Path | None = None
-    """processes: folder for pid files and logs; `<group>.consumers` next to the lake by
-    default, or in the current folder if the lake is in a bucket."""
+    """processes: folder for pid files and logs; `<group>.consumers` next to the lake by default, or
+    in the current folder if the lake is in a bucket."""
     restarts: int = Field(5, ge=0)
     """processes: crashes of one consumer allowed within `restart_window`."""
     restart_window: Seconds = 300

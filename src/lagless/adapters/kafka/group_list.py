@@ -20,7 +20,7 @@ AT_ONCE = 8
 
 
 def summaries(settings: Settings, now: float) -> list[GroupSummary]:
-    """Return what is known of every group whose topics this user may see, by name."""
+    """Return the state of every group whose topics this user may see, by name."""
     admin = AdminClient(connection.confluent(settings.kafka))
     with failures.translated("listing topics"):
         topics = set(admin.list_topics(timeout=TIMEOUT).topics)

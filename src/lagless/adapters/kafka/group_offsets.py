@@ -42,7 +42,7 @@ class GroupOffsets:
 
     def marks(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Mark | None]:
         """Return what is committed, with None for nothing; what failed is left out."""
-        doing = f"looking at the offsets of group {self._group}"
+        doing = f"requesting the offsets of group {self._group}"
         places = [Place(p.topic, p.partition) for p in sorted(partitions)]
         wanted = [ConsumerGroupTopicPartitions(self._group, places)]
         asked = self._admin.list_consumer_group_offsets(
@@ -94,7 +94,7 @@ class GroupOffsets:
         starts = {}
         for place, answer in asked.items():
             try:
-                found = _answer(f"asking where {places[place]} begins and ends", answer)
+                found = _answer(f"requesting the start and end offsets of {places[place]}", answer)
             except TryAgain as error:
                 if not _missing(error):
                     raise

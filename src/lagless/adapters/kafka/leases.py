@@ -71,14 +71,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look at the committed offsets leads to."""
+    """What to do after a look at the committed offsets."""
 
     claim: Mapping[TopicPartition, Mark | None]
-    """What is free and should be claimed, with its mark; None where nothing was ever committed."""
+    """Free partitions to claim, with their marks; None where nothing was ever committed."""
     taken: Mapping[TopicPartition, int]
-    """What is held from now on, and the next offset to read."""
+    """Partitions held from now on, and the next offset to read."""
     lost: frozenset[TopicPartition]
-    """What another member reads, although it was held."""
+    """Partitions that were held, and that another member reads now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Leases:
         return self._wanted - self._until.keys()
 
     def want(self, partitions: Collection[TopicPartition]) -> None:
-        """Change what should be read."""
+        """Change the partitions that should be read."""
         self._wanted = frozenset(partitions)
         for known in (self._seen, self._claims):
             for partition in known.keys() - self._wanted:
@@ -212,7 +212,7 @@ class Leases:
     def renewed(
         self, partitions: Collection[TopicPartition], sent: float, confirmed: float
     ) -> None:
-        """Take in that a commit of what is held was confirmed."""
+        """Note that a commit of the held partitions was confirmed."""
         for partition in partitions:
             until = self._until.get(partition)
             if until is not None and confirmed < until:  # rule 5
@@ -223,7 +223,7 @@ class Leases:
         return now < self._until.get(partition, now)
 
     def expire(self, now: float) -> frozenset[TopicPartition]:
-        """Drop what is held no longer, and return it."""
+        """Drop the partitions whose lease ran out, and return them."""
         over = frozenset(p for p, until in self._until.items() if now >= until)
         for partition in over:
             del self._until[partition]

@@ -229,7 +229,7 @@ class ControllerMailbox:
         self._transact([*records, *self._memory(state, log)])
 
     def _memory(self, state: ControllerState | None, log: Sequence[Message]) -> list[Produced]:
-        """Return what a later controller, and people, will want to know."""
+        """Return the records of the state and the event log, for later controllers and people."""
         settings = self._settings
         records = [(settings.event_topic, it.encode(), settings.group, 0) for it in log]
         if state is not None:
@@ -379,7 +379,7 @@ def operate(settings: Settings, operation: Operation, patience: float) -> Contro
 
 
 def persisted(settings: Settings) -> ControllerState | None:
-    """Return what a controller persisted last."""
+    """Return the state that a controller persisted last."""
     return _newest(settings, ControllerState, STATE_KEY, 30)
 
 

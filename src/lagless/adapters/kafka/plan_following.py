@@ -19,7 +19,7 @@ MAX_AGE = 900.0
 
 
 class PlanFollower:
-    """The newest plan of a group, and what it gives to one member."""
+    """The newest plan of a group, and the partitions that it gives to one member."""
 
     def __init__(self, group: str, name: str) -> None:
         self._group = group
@@ -27,7 +27,7 @@ class PlanFollower:
         self.plan: Plan | None = None
         """The plan that counts; None before the first one, and after it was deleted."""
         self.partitions: frozenset[TopicPartition] = frozenset()
-        """What this member should read. Without a plan it stays what it was."""
+        """The partitions that this member should read; unchanged while there is no plan."""
 
     def take(self, key: str | None, value: bytes | None, now: float) -> str:
         """Take in a message; return a sentence if something changes or is wrong, else ""."""
@@ -67,7 +67,7 @@ class PlanFollower:
 
     @property
     def status(self) -> str:
-        """Say in one sentence what this member follows."""
+        """Return one sentence on the plan that this member follows."""
         if self.plan is not None:
             return f"plan {self.plan.generation} gives it {len(self.partitions)} partitions"
         return f"there is no plan: {self._without()}"
@@ -79,7 +79,7 @@ class PlanFollower:
 
 
 def partitions_of(plan: Plan, name: str) -> frozenset[TopicPartition]:
-    """Return what a plan gives to a member."""
+    """Return the partitions that a plan gives to a member."""
     topics = plan.members.get(name, {})
     return frozenset(TopicPartition(topic, number) for topic in topics for number in topics[topic])
 

@@ -70,11 +70,13 @@ class PlanMailbox(ControllerMailbox):
         try:
             self._echo.produce(topic, seen.encode(), self._settings.group, CONTROLLER)
         except BufferError:
-            mail.log.warning("how the group is seen could not be told: the queue is full")
+            mail.log.warning(
+                "the view of the group was not published: the producer's queue is full"
+            )
         self._echo.poll(0)
 
     def _saw(self, names: Collection[str]) -> None:
-        """Create what was deleted of the topics that plans need."""
+        """Create those of the plans' topics that were deleted."""
         settings = self._settings
         needed = (settings.plan_topic, *settings.nudge_topics)
         if all(name in names for name in needed):
@@ -88,7 +90,7 @@ class PlanMailbox(ControllerMailbox):
 
 
 def _recovered(plan: Plan, state: ControllerState | None) -> ControllerState:
-    """Return a state that goes on from a plan."""
+    """Return a state that continues from a plan."""
     numbers = {name: n for n, name in enumerate(sorted(plan.members), 1)}
     target: dict[str, dict[int, int]] = {}
     for name, read in plan.members.items():

@@ -39,7 +39,7 @@ class PlanTopic:
             }
         )
         self.exists = True
-        """False once Kafka said that there is no such topic."""
+        """False once Kafka answered that the topic does not exist."""
         self.caught_up = False
         """Whether all has been given that was there when the topic was found."""
         self._reading = False

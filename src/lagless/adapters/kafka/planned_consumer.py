@@ -78,9 +78,9 @@ class PlannedConsumer:
         self._next: dict[TopicPartition, int] = {}
         """The offset to commit for each partition that is read."""
         self._due: dict[TopicPartition, tuple[int, float]] = {}
-        """What was given up: the offset to commit, and until when that may be sent."""
+        """Partitions that were given up: the offset to commit, and until when it may be sent."""
         self._started: dict[TopicPartition, int] = {}
-        """What is held and not read yet, and where to begin."""
+        """Partitions that are held and not read yet, and where to begin."""
         self._last: Message | None = None
         self._trouble: LaglessError | None = None
         self._failure: Exception | None = None
@@ -179,7 +179,7 @@ class PlannedConsumer:
     def _settle(self) -> None:
         """Start and stop reading, as the leases say."""
         if self._failure is not None:
-            raise GiveUp(f"{self.name} cannot go on: {self._failure}") from self._failure
+            raise GiveUp(f"{self.name} cannot continue: {self._failure}") from self._failure
         with self._lock:
             trouble, self._trouble = self._trouble, None
         if trouble is not None:
@@ -334,7 +334,7 @@ class PlannedConsumer:
             raise
 
     def _last_words(self) -> None:
-        """Commit what was given up; what cannot be committed waits for the end of its lease."""
+        """Commit partitions that were given up; those that fail wait for their lease to end."""
         end = steady() + LAST_WORDS
         while True:
             try:

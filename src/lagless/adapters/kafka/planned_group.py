@@ -73,7 +73,7 @@ class PlannedGroup:
             try:
                 found[p] = Progress(committed.get(p), future.result(TIMEOUT + 5).offset)
             except KafkaException as error:
-                log.debug("the end of %s is not known: %s", p, error)
+                log.debug("the end offset of %s is not known: %s", p, error)
             except TimeoutError as error:
                 raise TryAgain(f"requesting offsets: no answer in {TIMEOUT + 5:g} s") from error
         return found
@@ -120,7 +120,7 @@ class Nudger(threading.Thread):
         try:
             self._belong()
         except (KafkaException, LaglessError) as error:
-            log.warning("the group cannot be nudged, which is tried again: %s", error)
+            log.warning("the group could not be made to rebalance, trying again: %s", error)
 
     def _belong(self) -> None:
         config = connection.confluent(

@@ -85,7 +85,7 @@ def needed(settings: Settings, names: Iterable[str]) -> Iterator[Right]:
 
 
 def check(settings: Settings) -> list[str]:
-    """Name what is missing at the broker, each in a sentence with the command that grants it."""
+    """Return a sentence for each missing right or topic, with the command that grants it."""
     contact.reach(settings.kafka)
     admin = AdminClient(connection.confluent(settings.kafka))
     names, problems = _topics_of_interest(admin, settings)
@@ -125,7 +125,7 @@ def _topics_of_interest(admin: AdminClient, settings: Settings) -> tuple[list[st
 
 
 class _Held:
-    """What the user may do, requested once per resource."""
+    """The rights of the user, requested once per resource."""
 
     def __init__(self, admin: AdminClient, settings: Settings) -> None:
         self._admin = admin

@@ -299,7 +299,7 @@ class Writer:
         self._serve(f"writing to {topic}", 0)
 
     def close(self) -> None:
-        """Send what is under way, for a second at most."""
+        """Send pending messages, for a second at most."""
         # The write that met a fatal error has raised it.
         with suppress(KafkaException):
             self._producer.flush(1)

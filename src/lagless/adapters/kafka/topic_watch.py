@@ -47,7 +47,7 @@ class Watcher:
         self.heard = False
         """Whether Kafka answered at least once."""
         self.trouble = ""
-        """What is wrong with the connection; "" while it works."""
+        """The problem of the connection; "" while it works."""
         self._skipped = Skipped()
         self._kinds: Mapping[str, type[Message]] = {
             settings.monitor.topic: WriteSpeeds,

@@ -1,4 +1,5 @@
-"""KEDA: an external scaler that says over gRPC how many members should run.
+"""KEDA: an external scaler that reports over gRPC how many members should run.
 
-Only this room imports the gRPC client. Nothing here counts members: it is told how many are wanted.
+Only this room imports the gRPC client. Nothing here counts members: the caller passes the wanted
+number.
 """

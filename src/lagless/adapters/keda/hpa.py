@@ -1,4 +1,4 @@
-"""What to report so that a HorizontalPodAutoscaler arrives at the number that is wanted. No I/O.
+"""The value to report so that a HorizontalPodAutoscaler arrives at the wanted number. No I/O.
 
 With c pods, a value v and a target of 1 per pod, the autoscaler changes nothing if v/c is within
 10 % of 1, and asks for ⌈v⌉ pods otherwise. So from ten pods on it would ignore one that is missing.

@@ -14,7 +14,7 @@ from lagless.errors import GiveUp, TryAgain
 
 METRIC = "members"
 PUSH = 1.0
-"""Seconds between two looks for those that want to be told."""
+"""Seconds between two checks for clients that subscribed to changes."""
 WORKERS = 16
 LAST_WORDS = 1.0
 

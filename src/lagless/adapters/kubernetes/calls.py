@@ -1,4 +1,4 @@
-"""Calls to the API server: which errors are worth a retry, and what ails a pod."""
+"""Calls to the API server: which errors are worth a retry, and what is wrong with a pod."""
 
 import json
 import re

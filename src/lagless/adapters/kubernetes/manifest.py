@@ -23,7 +23,7 @@ _CONTAINER = {"env": _NAMES, "ports": _NAMES, "volumeMounts": _NAMES}
 _POD = {"containers": [_CONTAINER], "volumes": _NAMES}
 _MARKED: dict[str, Any] = {"labels": {}, "annotations": {}}
 _SHAPE = {"metadata": _MARKED, "spec": {"template": {"metadata": _MARKED, "spec": _POD}}}
-"""What lagless itself changes of a Deployment."""
+"""The parts of a Deployment that lagless itself sets."""
 _KEPT = ("apiVersion", "kind")
 
 
@@ -110,7 +110,7 @@ def _not_json(document: Any) -> str:
         path, value = waiting.pop()
         count += 1
         if count > MANY:
-            return f"it stands for more than {MANY} values, which is no Deployment"
+            return f"it expands to more than {MANY} values, too many for a Deployment"
         if isinstance(value, dict):
             if not all(isinstance(key, str) and _is_unicode(key) for key in value):
                 return f"{path or 'it'} has a key that is not text"
@@ -160,7 +160,7 @@ def deployment(
             container["env"] = merge(container.get("env", []), env)
             if not container.get("image"):
                 raise WrongSettings(
-                    "provisioner.image: is missing; name the image that has lagless in it"
+                    "provisioner.image: is missing; set it to an image that contains lagless"
                 )
     return merged
 

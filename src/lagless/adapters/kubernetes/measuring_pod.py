@@ -86,7 +86,7 @@ def _ended(core: Any, namespace: str, name: str, look: float) -> str:
             return phase
         trouble, failed = calls.of({"status": status})
         if failed or (phase == "Pending" and time.monotonic() > until):
-            raise GiveUp(f"the pod {name} does not start: {trouble or 'nothing tells why'}")
+            raise GiveUp(f"the pod {name} does not start: {trouble or 'the reason is unknown'}")
         time.sleep(look)
 
 

@@ -29,7 +29,7 @@ class Followed:
         self._objects: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._heard_at = -float("inf")
-        self._trouble = "it has not been asked yet"
+        self._trouble = "there was no answer yet"
         self._refused: Exception | None = None
         self._plain = client.ApiClient()
         self._stream: watch.Watch | None = None
@@ -54,7 +54,7 @@ class Followed:
             if self._refused is not None:
                 raise self._refused
             if time.monotonic() - self._heard_at > stale:
-                raise TryAgain(f"Kubernetes does not tell its {self._what}: {self._trouble}")
+                raise TryAgain(f"Kubernetes does not list its {self._what}: {self._trouble}")
             return list(self._objects.values())
 
     def note(self, created: dict[str, Any]) -> None:

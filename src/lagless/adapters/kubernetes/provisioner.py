@@ -102,7 +102,7 @@ class KubernetesProvisioner:
     def _read(self, consumer: Consumer) -> Any:
         name = manifest.name(self._settings.group, consumer)
         read = self._apps.read_namespaced_deployment
-        with calls.refused(GiveUp, f"Kubernetes does not tell of {name}", 404):
+        with calls.refused(GiveUp, f"Kubernetes does not return {name}", 404):
             return calls.ask("read a Deployment", read, name, self._namespace)
         return None
 

@@ -88,7 +88,7 @@ class WorkloadScaler:
                 calls.ask("mark a pod", patch, name, self._namespace, body)
 
     def _explain(self, size: int, wanted: int, idle: int, found: int) -> None:
-        """Warn once where fewer pods should run, and it cannot be told which may go."""
+        """Warn once if fewer pods should run, but it is unclear which of them may be removed."""
         warning = ""
         if wanted > size and found < idle:
             warning = (

@@ -107,12 +107,12 @@ def check(place: Bucket, storage: StorageSettings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Race:
-    """What became of one object that many tried to create."""
+    """The outcome for one object that many writers tried to create."""
 
     outcomes: Counter[Outcome]
     content: bytes
     creators: list[bytes]
-    """What those wanted to write who were told that they did."""
+    """The content of the writers whose put was accepted."""
     trouble: str
 
 
@@ -124,8 +124,6 @@ class _Proof:
         self._client = client
         self._folder = place.inside(f"lagless-proof-{uuid.uuid4().hex}").prefix
         self._written: set[str] = set()
-
-    # ------------------------------------------------------------------ the promises
 
     def write(self) -> str:
         """Write an object, read it, write it again and read it again."""
@@ -252,10 +250,8 @@ class _Proof:
             content = b""
         return _Race(outcomes, content, creators, trouble)
 
-    # ------------------------------------------------------------------ requests
-
     def clean_up(self) -> None:
-        """Delete what was written; what cannot be deleted stays."""
+        """Delete the written objects; those that cannot be deleted stay."""
         with suppress(BaseError, OSError):
             if self._written:
                 self._client.delete(sorted(self._written))
@@ -295,7 +291,7 @@ class _Proof:
         raise GiveUp(_none(self._place, "a writer alone was not able to", trouble))
 
     def _create(self, name: str, content: bytes) -> tuple[Outcome, str]:
-        """Create an object, and return what came of it, with the store's reason if it failed."""
+        """Create an object, and return the outcome, with the store's reason if it failed."""
         self._written.add(self._key(name))
         try:
             with self._doing("put"):

@@ -1,4 +1,4 @@
-"""A store in a bucket: what store.Store promises, by as few requests as possible.
+"""A store in a bucket: the promises of store.Store, with as few requests as possible.
 
 An object appears whole or not at all, when its put is answered, and is listed from then on. There
 are no folders: a name with "/" in it is all that there is of one. Clients are obstore's, the same
@@ -103,13 +103,13 @@ def options(bucket: str, storage: StorageSettings) -> dict[str, str]:
 
 @contextmanager
 def _os_errors(what: str) -> Iterator[None]:
-    """Turn what obstore raises into an OSError of one line."""
+    """Turn an error of obstore into an OSError of one line."""
     try:
         yield
     except FileNotFoundError:
-        raise FileNotFoundError(f"{what}: there is no such object") from None
+        raise FileNotFoundError(f"{what}: the object does not exist") from None
     except (AlreadyExistsError, PreconditionError):
-        raise FileExistsError(f"{what}: there is such an object") from None
+        raise FileExistsError(f"{what}: the object already exists") from None
     except (PermissionDeniedError, UnauthenticatedError) as error:
         # Credentials may have been renewed: the next client looks for them again.
         forget_clients()

@@ -38,7 +38,7 @@ RETENTION = timedelta(days=1)
 
 @dataclass(slots=True)
 class Outcome:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     table: str
     files_before: int = 0
@@ -62,7 +62,7 @@ def compact(
 ) -> Outcome:
     """Merge small files, then delete files that are no longer listed; `between` is for tests."""
     if retention < RETENTION:
-        raise ValueError("files younger than a day may be those of a commit that is under way")
+        raise ValueError("files younger than a day may belong to a commit in progress")
     outcome = Outcome(table.name)
     listed = list(_listed(table.table()))
     outcome.files_before = len(listed)

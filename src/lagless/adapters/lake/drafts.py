@@ -26,7 +26,7 @@ log = logging.getLogger("lagless.lake")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What Spark made of some spans: files in a table's store, and what it counted."""
+    """Spark's result for some spans: files in a table's store, and counts."""
 
     store: Store
     judged: DataFrame
@@ -86,7 +86,7 @@ class Ahead:
             draft = self._make()
         except Exception as error:
             # The cycle tries again, and reports what is wrong if it still is.
-            log.debug("nothing was written ahead: %s", first_line(error))
+            log.debug("the next batch was not written ahead: %s", first_line(error))
             return
         with self._lock:
             self._draft = draft

@@ -105,7 +105,7 @@ def _offsets(work: Work, end: Callable[[Span], int]) -> str:
 
 @dataclass(slots=True)
 class Pipeline:
-    """What a topic's records go through: format and transform, and the tables at the end."""
+    """A topic's pipeline: format and transform, and the tables at the end."""
 
     table: Table
     rejected: Rejected
@@ -116,7 +116,7 @@ class Pipeline:
     form: Format | None = None
     """The format with its schema, once that is settled."""
     ahead: Ahead | None = None
-    """What the next cycle is going to need, if nothing changes."""
+    """The spans that the next cycle will need if nothing changes."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     def take_ahead(
@@ -208,7 +208,7 @@ def observed(
 
 
 def commit(pipeline: Pipeline, work: Work, files: list[File], counts: Mapping[str, Any]) -> Intake:
-    """Commit files and offsets to the main table, and return what came of it."""
+    """Commit files and offsets to the main table, and return the outcome."""
     began = time.perf_counter()
     landed = pipeline.table.commit(files, work.spans, work.generations, work.check)
     pipeline.seconds["commit"] = time.perf_counter() - began

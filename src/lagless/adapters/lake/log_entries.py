@@ -175,7 +175,7 @@ def _parsed(line: bytes, place: str) -> _Transaction:
         return _Line.model_validate_json(line).txn
     except ValidationError as error:
         raise GiveUp(
-            f"{place}: the table's log is damaged, there should be an app transaction: "
+            f"{place}: the table's log is damaged, expected an app transaction: "
             f"{error.errors()[0]['msg']}"
         ) from error
 
@@ -193,7 +193,7 @@ def _parsed_checkpoint(text: bytes, log: Store) -> int:
         return _Checkpoint.model_validate_json(text).version
     except ValidationError as error:
         raise GiveUp(
-            f"{log.uri}/{LAST_CHECKPOINT}: the table's log is damaged, there should be the version "
+            f"{log.uri}/{LAST_CHECKPOINT}: the table's log is damaged, expected the version "
             f"of a checkpoint: {error.errors()[0]['msg']}"
         ) from error
 

@@ -1,4 +1,4 @@
-"""What a cycle does, run before there is one: read from Kafka, judge, transform and write.
+"""A warm-up cycle, run before the first real one: read from Kafka, judge, transform and write.
 
 The first cycles of a JVM take seconds: classes are loaded, plans are compiled for the first
 time, and the JVM runs code in an interpreter before it compiles it. A rehearsal does the same work
@@ -63,7 +63,7 @@ class Rehearsal:
         return self.rounds >= MOST or self.steady >= STEADY
 
     def round(self, spark: SparkSession) -> None:
-        """Do once what a cycle does for each topic that has records, or on made-up ones."""
+        """Run one warm-up cycle for each topic that has records, or on made-up ones."""
         if not self._spans:
             self._spans = self.records()
         began = time.perf_counter()
@@ -99,7 +99,7 @@ class Rehearsal:
         except Exception as error:
             # Records may be gone by now, and what is wrong with a topic is said when it is read. If
             # Spark is lost, the next call says so.
-            log.info("nothing more of %s is rehearsed: %s", topic.name, first_line(error))
+            log.info("the warm-up of %s ends early: %s", topic.name, first_line(error))
             self._spans = {other: its for other, its in self._spans.items() if other != topic}
             return 0
 

@@ -52,17 +52,14 @@ SOURCE = pa.schema(
 )
 
 
-# ---------------------------------------------------------------------- reading again
-
-
 @dataclass(slots=True)
 class Retried:
-    """What came of a retry."""
+    """The outcome of a retry."""
 
     read: int = 0
     """Rejects that were read again."""
     landed: int = 0
-    """Of these, those that are no rejects any more."""
+    """Of these, those that are no longer rejects."""
     rows: int = 0
     """Rows that the table has from them; a transform may make more or fewer than one of each."""
     already: int = 0
@@ -84,7 +81,7 @@ class Retry:
     told: Retried = field(default_factory=Retried)
 
     def run(self) -> Retried:
-        """Read every reject of the topic again, and return what came of it."""
+        """Read every reject of the topic again, and return the outcome."""
         table, rejected = self.pipeline.table, self.pipeline.rejected.table
         if not (table.handle.exists() and rejected.handle.exists()):
             return self.told
@@ -289,9 +286,6 @@ def _portions(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
         portion.append(place)
     if portion:
         yield portion
-
-
-# ---------------------------------------------------------------------- looking
 
 
 def reasons(rejected: Store) -> Counter[str]:

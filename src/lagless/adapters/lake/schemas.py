@@ -22,7 +22,7 @@ from lagless.settings import TopicSettings
 ALWAYS = pa.schema(
     [("_partition", pa.int32()), ("_offset", pa.int64()), ("_timestamp", pa.timestamp("us", "UTC"))]
 )
-"""What every row of every table has; a transform may not drop it."""
+"""The columns of every row of every table; a transform may not drop them."""
 KEY = pa.field("_key", pa.binary())
 HEADERS = pa.field("_headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
 TOPIC_ID = pa.field("_topic_id", pa.string())
@@ -46,8 +46,6 @@ RESERVED = frozenset({*REJECTED.names, HEADERS.name})
 """Names that no field of a record may have."""
 SCHEMA = "lagless.schema."
 """Property of a table that keeps the schema of a topic's values; the topic's name follows."""
-
-# ---------------------------------------------------------------------- columns
 
 
 def fit(table: Table, written: pa.Schema, settings: TopicSettings) -> None:
@@ -93,7 +91,7 @@ def _missing(known: Mapping[str, Field], written: Iterable[Field]) -> list[Field
             remedy = "restore key_format" if is_key else "correct the schema or the transform"
             raise GiveUp(
                 f"column {column.name} is {_type_name(present.type)} in the table and "
-                f"{_type_name(column.type)} in what was read: {remedy}, or name another table"
+                f"{_type_name(column.type)} in the records: {remedy}, or name another table"
             )
     return new
 
@@ -136,8 +134,6 @@ def store(table: Table, ddl: str, instead_of: str | None, kind: str = SCHEMA) ->
             )
     raise AssertionError("attempts end with an error")
 
-
-# ---------------------------------------------------------------------- inference
 
 Kind: TypeAlias = "str | dict[str, Kind] | list[Kind]"
 """A name of a type, the fields of an object, or a list with the type of its items."""

@@ -57,7 +57,7 @@ class Sessions:
         return bool(answers)
 
     def interrupt(self) -> None:
-        """End what runs in the session, and keep it if it answers: a new one starts cold."""
+        """Cancel the jobs of the session, and keep it if it answers: a new one starts cold."""
         session = self._session
         if session is None:
             return
@@ -114,7 +114,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _quietly(trouble: str, call: Callable[[], object]) -> None:
-    """Call; what it raises is only told to the log."""
+    """Call a function; only log its errors."""
     try:
         call()
     except Exception as error:
@@ -122,7 +122,7 @@ def _quietly(trouble: str, call: Callable[[], object]) -> None:
 
 
 def _interrupt(session: Any) -> None:
-    _quietly("Spark did not interrupt what it runs", session.interruptAll)
+    _quietly("Spark did not interrupt its running jobs", session.interruptAll)
 
 
 def _leave(session: Any) -> None:

@@ -29,7 +29,7 @@ def credentials(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the profile's credentials as obstore takes them."""
     section = _profile(environ)
     if section is None:
-        raise PermissionError("the shared profile has no credentials any more")
+        raise PermissionError("the shared profile no longer has credentials")
     if "credential_process" in section:
         command = shlex.split(section["credential_process"])
         said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)

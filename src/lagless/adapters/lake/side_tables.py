@@ -103,7 +103,7 @@ def record_gone(
 
     `until` FOREVER: to the unknown end of a deleted topic.
     """
-    for _ in delta.attempts(f"{table}: what is gone could not be recorded", 5):
+    for _ in delta.attempts(f"{table}: the deleted range could not be recorded", 5):
         at = table.look([partition])[partition]
         if at.offset >= gone.until:
             return

@@ -214,9 +214,9 @@ EXPIRED = re.compile(r"ExpiredToken|InvalidToken|InvalidAccessKeyId|TokenRefresh
 
 
 LONGEST = 400
-"""Characters that are told of what a client says."""
+"""Characters that are quoted of a client's error."""
 _MARKS = re.compile(r"\x1b\[[0-9;]*m|↳")
-"""What clients draw around the causes of an error, a line for each."""
+"""Decoration that clients draw around the causes of an error, a line for each."""
 _CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(\w+)")
 _CAUSE = re.compile(r'message: "([^"]+)"')
 
@@ -244,8 +244,8 @@ def trouble(what: str, error: BaseException) -> str:
     if not EXPIRED.search(said):
         return f"{what}: {said}"
     return (
-        f"{what}: the store does not accept the credentials any more ({said}): "
-        "reading goes on when they are renewed"
+        f"{what}: the store no longer accepts the credentials ({said}): "
+        "reading continues when they are renewed"
     )
 
 

@@ -100,7 +100,7 @@ def main() -> None:
     except (LaglessError, OSError) as error:
         sys.exit(f"lagless: no archive of Java classes: {error}")
     size = path.stat().st_size / 1e6
-    print(f"{path}: {size:.0f} MB, {'made now' if is_new else 'was there'}", file=sys.stderr)
+    print(f"{path}: {size:.0f} MB, {'created' if is_new else 'exists already'}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ WHOSE: Mapping[Parts, str] = {
     "registry": "the schema registry's",
 }
 USUAL: tuple[Parts, ...] = ("broker", "spark")
-"""What everybody needs; the others are for tests and benchmarks alone."""
+"""The parts that everybody needs; the others are for tests and benchmarks alone."""
 ALONE = {"registry"}
 """What brings everything itself; its poms may name others that are not to be had."""
 

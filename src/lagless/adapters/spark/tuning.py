@@ -1,4 +1,4 @@
-"""Spark's configuration: what mattered for short cycles on few cores."""
+"""Spark's configuration, tuned for short cycles on few cores."""
 
 import re
 import sys
@@ -145,4 +145,4 @@ MODULES = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What spark-submit gives every JVM, in its order; a test asks spark-submit."""
+"""The options that spark-submit gives every JVM, in its order; a test compares them."""

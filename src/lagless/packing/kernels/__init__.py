@@ -1,4 +1,4 @@
-"""The door to the compiled kernels: what the fast algorithms of this room are built from.
+"""The compiled kernels: data structures from which the fast algorithms are built.
 
 Only `lagless.packing` imports this package, and only through the names below. `packing.plain`
 defines what the answers have to be; the exam in tests/packing compares the two.

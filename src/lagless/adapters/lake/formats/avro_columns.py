@@ -17,7 +17,7 @@ from dataclasses import replace
 from lagless.adapters.lake.formats.avro_types import NULL, Type, Unusable, label, record
 
 VALUE = "value"
-"""The column of values that are no records."""
+"""The column of values that are not records."""
 KEY = "_key"
 """The column of keys, whatever they are."""
 WIDER = {
@@ -26,7 +26,7 @@ WIDER = {
     "float": {"float", "double"},
     "double": {"double"},
 }
-"""What Avro promotes a number to."""
+"""The types that Avro promotes a number to."""
 _TEXTS = {"string", "enum"}
 _BYTES = {"bytes", "fixed"}
 _SIMPLE = {
@@ -131,9 +131,6 @@ def unknown(writer: Type, columns: Type) -> int:
     return 0
 
 
-# ---------------------------------------------------------------------- a writer's records
-
-
 def reader(writer: Type, columns: Type) -> Type:
     """Return the columns as Avro has to name them to read a writer's records into them."""
     return _record(rows(writer), columns, "")
@@ -212,9 +209,6 @@ def _misfit(writer: Type, column: Type, path: str) -> Unusable:
     return Unusable(
         f"does not fit the table: the field {path} is {writer}, and the column is {ddl(column)}"
     )
-
-
-# ---------------------------------------------------------------------- Spark's names
 
 
 def ddl(column: Type) -> str:

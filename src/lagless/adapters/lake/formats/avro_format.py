@@ -135,8 +135,6 @@ class AvroFormat(formats.Format):
         # A form that lacks an id must not judge its records, whoever met it first.
         return bool(new) or is_changed
 
-    # ------------------------------------------------------------------ records
-
     def judge(self, source: DataFrame) -> DataFrame:
         """Add `_reason` and `_parsed`."""
         value, head = F.col(self.part.column), self._col("head")
@@ -218,8 +216,8 @@ class AvroFormat(formats.Format):
             topic = table.topic.name
             raise GiveUp(
                 f"topic {topic}: the table keeps a schema of another format: set the "
-                f"{self.part.prefix}format that the table was begun with, or name another table in "
-                f"[topic.{topic}]"
+                f"{self.part.prefix}format that the table was created with, or name another table "
+                f"in [topic.{topic}]"
             ) from error
 
     def _readable(self) -> list[Writer]:

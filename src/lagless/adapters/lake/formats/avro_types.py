@@ -81,9 +81,6 @@ def record(name: str, fields: Mapping[str, Type]) -> Type:
     return Type("record", name, tuple(fields.values()), tuple(fields))
 
 
-# ---------------------------------------------------------------------- reading
-
-
 def parse(schema: str, references: tuple[str, ...] = ()) -> Type:
     """Return the type that a schema describes; Unusable if it is not one that a table can hold."""
     names: dict[str, tuple[Mapping[str, Any], str]] = {}
@@ -151,7 +148,7 @@ class _Parser:
         if isinstance(node, str):
             return Type(node) if node in PRIMITIVE else self._named(node, space, inside, depth)
         if not isinstance(node, Mapping):
-            raise Unusable(f"is not an Avro schema: {json.dumps(node)[:80]} is no type")
+            raise Unusable(f"is not an Avro schema: {json.dumps(node)[:80]} is not a type")
         kind = node.get("type")
         match kind:
             case "record" | "enum" | "fixed":
@@ -243,9 +240,6 @@ def _digits(carrier: Type) -> int:
     if carrier.kind == "bytes":
         return DIGITS
     return len(str(2 ** (8 * min(carrier.size, 64) - 1) - 1)) - 1 if carrier.size else 0
-
-
-# ---------------------------------------------------------------------- writing
 
 
 def text(kind: Type) -> str:

@@ -44,7 +44,7 @@ SAMPLE = 200
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What the registry says of the records with one id."""
+    """The registry's answer for the records with one id."""
 
     number: int
     reason: str = ""
@@ -81,8 +81,6 @@ class JsonFormat(formats.Format):
     def of_keys(self) -> "JsonFormat":
         """Return the format for keys."""
         return replace(self, part=record_parts.KEY)
-
-    # ------------------------------------------------------------------ schema
 
     def settle(
         self,
@@ -140,8 +138,6 @@ class JsonFormat(formats.Format):
         whole = f"{self.ddl}, {more}" if self.ddl else more
         schemas.store(table, whole, before, self.part.kept)
         return True
-
-    # ------------------------------------------------------------------ records
 
     def judge(self, source: DataFrame) -> DataFrame:
         """Add `_reason`, `_parsed`, and `_unknown`, the names of unknown fields."""

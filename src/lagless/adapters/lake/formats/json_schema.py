@@ -26,14 +26,14 @@ _SIMPLE: Mapping[str, schemas.Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What a schema says of objects."""
+    """The part of a schema that describes objects."""
 
     fields: Mapping[str, schemas.Kind]
     required: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Objects:
-    """Return what a schema says of objects; Unusable if it describes something else."""
+    """Return the part of a schema that describes objects; Unusable if there is none."""
     try:
         root = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -15,7 +15,7 @@ class Part:
     column: str
     """Kafka's name for it."""
     prefix: str = ""
-    """What its names in a plan begin with."""
+    """Prefix of its names in a plan."""
 
     def named(self, name: str) -> str:
         """Return the name of a column that a format adds for this part."""
