@@ -207,6 +207,12 @@ def live(
         float,
         typer.Option(min=0.2, help="delay, rival, members: minutes per run, after one of warm-up."),
     ] = 5.0,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            min=1, help="members: runs of each group, each time with other partitions hot."
+        ),
+    ] = 3,
     surges: Annotated[int, typer.Option(min=1, help="relieved: steps in the load.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the streams.")] = 0,
     kubeconfig: Annotated[
@@ -230,7 +236,7 @@ def live(
     # On SIGTERM, exit through the context managers that stop the children.
     clock.on_signals(lambda: sys.exit(1), (signal.SIGTERM,))
     size = live.Size(
-        steps, window, observations, partitions, scale, minutes, surges, seed, kubeconfig
+        steps, window, observations, partitions, scale, minutes, repeats, surges, seed, kubeconfig
     )
     asked = live.chosen(live.parts(size), only)
     with options.bars() as told:

@@ -137,7 +137,30 @@ def test_what_the_rival_writes_can_be_counted(tmp_path: Path) -> None:
     tally = Tally(produced={"t": {0: 3}}, handed={"t": {0: 3}})
     found = live_stream.account(tmp_path, "t", tally, time.time() - 10, time.time())
     assert (found["landed"], found["duplicated"], found["lost"]) == (2, 1, 1)
+    assert found["skipped"] == 0, "the last one may not have been read yet"
+    assert not live_stream._landed(tmp_path, "t", tally), "three rows are not three records"
     assert found["records"] == 3
     assert 4 < found["p50"] < 60, "from the timestamp to the commit"
     later = live_stream.account(tmp_path, "t", tally, time.time(), time.time() + 1)
     assert (later["records"], later["p50"], later["sample"]) == (0, None, [])
+
+
+def test_a_record_is_lost_if_a_later_one_of_its_partition_landed(tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    rival.make_table(tmp_path / "t")
+    rows = [
+        {"topic": "t", "partition": p, "seq": seq, "at": 1.0, "pad": "x", "_partition": p}
+        | {"_offset": seq, "_timestamp": int(time.time() * 1e6)}
+        for p, seq in ((0, 0), (0, 3), (1, 0))
+    ]
+    write_deltalake(str(tmp_path / "t"), pa.Table.from_pylist(rows, SCHEMA), mode="append")
+    tally = Tally(produced={"t": {0: 5, 1: 2}}, handed={"t": {0: 5, 1: 2}})
+    found = live_stream.account(tmp_path, "t", tally, 0, time.time() + 60)
+    assert found["lost"] == 4
+    assert found["skipped"] == 2
+    whole = Tally(produced={"t": {0: 4, 1: 1}}, handed={"t": {0: 4, 1: 1}})
+    assert not live_stream._landed(tmp_path, "t", whole)
+    missing = [{**rows[0], "seq": seq, "_offset": seq} for seq in (1, 2)]
+    write_deltalake(str(tmp_path / "t"), pa.Table.from_pylist(missing, SCHEMA), mode="append")
+    assert live_stream._landed(tmp_path, "t", whole)

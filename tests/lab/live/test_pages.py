@@ -58,7 +58,7 @@ def everything() -> dict[str, dict[str, Any]]:
     keda = run("keda", rebalances=1, refused=0, duplicated=17)
     del keda["model"]
     placed = [
-        run(name, migrations=3, consumer_seconds=240, refused=0)
+        run(name, turn=0, migrations=3, consumer_seconds=240, refused=0, fullest=1.1)
         for name in ("lagless", "uniform", "keda")
     ]
     conditions = [

@@ -1,25 +1,31 @@
 """Members that lagless did not write: placed by `uniform`, by lagless, and scaled by KEDA's rule.
 
-The same program, an ordinary confluent-kafka consumer with `group.protocol=consumer`, runs three
-times on the stream of the rival. Only its configuration names another assignor. lagless's
-controller is the real one, and asks for members as it would ask a Deployment; here they are
-processes. `live_findings.members` says what is compared.
+The same program, an ordinary confluent-kafka consumer with `group.protocol=consumer`, runs in three
+groups on a skewed stream. Only its configuration names another assignor. lagless's controller is
+the real one, and asks for members as it would ask a Deployment; here they are processes. Which
+partitions `uniform` gives to one member depends on their numbers, so all three groups are measured
+several times, each time with other partitions hot. `foreign_findings.members` says what is
+compared.
 """
 
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lagless import extras
+import numpy as np
+
+from lagless import extras, packing
 from lagless.group_ports import GroupMember
 from lagless.lab import report
 from lagless.lab.live import live_stream, rival
 from lagless.lab.live.fleet import Fleet
 from lagless.lab.live.journal import Journal
+from lagless.lab.model import uniform
 from lagless.lab.testbed import Testbed
 from lagless.model import TopicPartition
 from lagless.settings import Settings
@@ -33,6 +39,13 @@ NAMES = ("lagless", "uniform", "keda")
 TOPIC, GROUP = "members", "members"
 LEAD = 60.0
 """Seconds for the controller to lead."""
+AROUND = 45.0
+"""Seconds that a run takes besides its stream, about: all start and join; the rest is read."""
+SKEWS = (0.0, 0.5, 0.75, live_stream.SKEW)
+"""Exponents of Zipf's law for which `uniform` is computed."""
+DRAWS = 1000
+RARE = 0.05
+"""In which fraction of draws a member may be overloaded for `uniform` to have enough members."""
 
 
 def tree() -> dict[str, Any]:
@@ -41,33 +54,70 @@ def tree() -> dict[str, Any]:
     return {
         "group": GROUP,
         "topics": [TOPIC],
-        "controller": {**times, "catch_up": 30, "max_consumers": live_stream.PARTITIONS},
+        "controller": {**times, "catch_up": 30, "max_consumers": live_stream.MANY},
         "members": {"kind": "group", "rate": live_stream.MAX_RATE},
         # The scaler itself is handed to the controller below.
         "provisioner": {"kind": "deployment", "workload": GROUP},
     }
 
 
-def run(journal: Journal, minutes: float, seed: int) -> None:
-    """Run the groups that the journal lacks."""
-    stream = live_stream.stream(minutes, seed)
-    for done, name in enumerate(NAMES):
-        if not any(row["name"] == name for row in journal.all("runs")):
-            journal.say(f"members: {name}")
-            size = fair_size(journal.all("runs"))
-            told = partial(_tell, journal, 100 * done)
-            journal.note("runs", {"name": name, **_measure(name, stream, size, told)})
-        _tell(journal, 100 * done, 100)
-    journal.finish(machine=report.machine())
+def run(journal: Journal, minutes: float, repeats: int, seed: int) -> None:
+    """Run the groups that the journal lacks: all three on one stream, then on the next."""
+    turns = [(turn, name) for turn in range(repeats) for name in NAMES]
+    measured = {(row["turn"], row["name"]) for row in journal.all("runs")}
+    missing = [turn for turn in turns if turn not in measured]
+    journal.say(f"members: {told(len(missing), minutes)}")
+    for done, (turn, name) in enumerate(turns):
+        if (turn, name) in missing:
+            journal.say(f"members: {name}, {turn + 1} of {repeats}")
+            stream = live_stream.skewed(minutes, np.random.default_rng([seed, turn]))
+            size = fair_size([row for row in journal.all("runs") if row["turn"] == turn])
+            progress = partial(_tell, journal, 100 * done, 100 * len(turns))
+            row = {"turn": turn, "name": name, **_measure(name, stream, size, progress)}
+            journal.note("runs", row)
+        _tell(journal, 100 * done, 100 * len(turns), 100)
+    journal.finish(machine=report.machine(), draws=draws(journal.all("runs"), seed))
 
 
-def _tell(journal: Journal, done: int, percent: int) -> None:
-    journal.progress(done + percent, 100 * len(NAMES))
+def told(runs: int, minutes: float) -> str:
+    """Return how many runs there are, and how long they take."""
+    stream = live_stream.skewed(minutes, np.random.default_rng(0))
+    whole = math.ceil(runs * (stream.seconds + AROUND) / 60)
+    return (
+        f"{runs} runs of {stream.seconds / 60:.3g} minutes of load, about {whole} minutes in all; "
+        f"a group that is behind takes up to {live_stream.PATIENCE:g} s more"
+    )
+
+
+def _tell(journal: Journal, done: int, total: int, percent: int) -> None:
+    journal.progress(done + percent, total)
 
 
 def fair_size(runs: list[dict[str, Any]]) -> int:
     """Return how many members a fixed group gets: what lagless used on average, rounded up."""
     return max((math.ceil(row["consumers"]) for row in runs if row["name"] == "lagless"), default=1)
+
+
+def draws(runs: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """Compute how often `uniform` overloads one of the members that it had, for several skews."""
+    sizes = [round(row["consumers"]) for row in runs if row["name"] == "uniform"]
+    if not sizes:
+        return []
+    found = []
+    for skew in SKEWS:
+        speeds = live_stream.zipf(skew)
+        packed = packing.pack(dict(enumerate(speeds.tolist())), live_stream.CAPACITY)
+        rng = np.random.default_rng(seed)
+        about = {
+            "skew": skew,
+            "busiest": round(float(speeds[0])),
+            "packed": len(set(packed.values())),
+            "needed": uniform.needed(speeds, live_stream.MAX_RATE, RARE, DRAWS, rng),
+        }
+        for size in sorted(set(sizes)):
+            odds = uniform.odds(speeds, size, live_stream.MAX_RATE, DRAWS, rng)
+            found.append({**about, **asdict(odds)})
+    return found
 
 
 def _measure(
@@ -78,7 +128,7 @@ def _measure(
         rival.make_table(bed.lake / TOPIC)
         assignor = "lagless" if name == "lagless" else "uniform"
         words = lambda client: ["--assignor", assignor, "--client-id", client]  # noqa: E731
-        fleet = Fleet(bed, GROUP, TOPIC, bed.lake / TOPIC, words)
+        fleet = Fleet(bed, GROUP, TOPIC, bed.lake / TOPIC, words, stream.partitions)
         looks: list[dict[str, Any]] = []
         first = rival.first_size(stream)
         if name == "lagless":
@@ -87,37 +137,51 @@ def _measure(
             group = rival.scaled(bed, fleet, first, looks)
         else:
             group = fixed(bed, fleet, size)
-        moves = Moves(settings)
-        with contextlib.closing(moves):
-            measured = live_stream.run(bed, TOPIC, stream, watched(group, moves), progress)
+        holders = Holders(settings, stream)
+        with contextlib.closing(holders):
+            measured = live_stream.run(bed, TOPIC, stream, watched(group, holders), progress)
         seconds = stream.seconds - stream.settle
         return {
             **measured,
-            "migrations": moves.count,
+            "migrations": holders.moves,
+            "fullest": holders.fullest,
             "consumer_seconds": round(measured["consumers"] * seconds),
             "looks": looks,
             "refused": fleet.refused(),
         }
 
 
-class Moves:
-    """Counts how often a partition was seen with another reader than before."""
+class Holders:
+    """Who holds what: how often that changes, and how much the fullest member has to read."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stream: live_stream.Stream) -> None:
         self._group = PlannedGroup(settings)
+        self._stream = stream
         self._readers: dict[TopicPartition, str] = {}
-        self.count = 0
+        self._loads: list[float] = []
+        self.moves = 0
+        """How often a partition was seen with another reader than before."""
 
-    def look(self) -> None:
+    @property
+    def fullest(self) -> float | None:
+        """Return what the fullest member had to read in the median, as a fraction of C̄."""
+        return round(float(np.median(self._loads)), 3) if self._loads else None
+
+    def look(self, passed: float) -> None:
         """Look at who holds what."""
-        for member in self._group.describe().members:
-            self.see(dict.fromkeys(member.held, member.id))
+        members = self._group.describe().members
+        self.see({p: member.id for member in members for p in member.held}, passed)
 
-    def see(self, readers: dict[TopicPartition, str]) -> None:
-        """Count those that had another reader."""
+    def see(self, readers: Mapping[TopicPartition, str], passed: float) -> None:
+        """Take in who reads what so long after the load's start."""
         for partition, reader in readers.items():
-            self.count += self._readers.get(partition, reader) != reader
+            self.moves += self._readers.get(partition, reader) != reader
             self._readers[partition] = reader
+        if self._stream.settle <= passed < self._stream.seconds and readers:
+            speeds, load = self._stream.at(passed), dict.fromkeys(readers.values(), 0.0)
+            for partition, reader in readers.items():
+                load[reader] += float(speeds[partition.partition])
+            self._loads.append(max(load.values()) / live_stream.MAX_RATE)
 
     def close(self) -> None:
         """Close the connection."""
@@ -125,12 +189,12 @@ class Moves:
 
 
 @contextlib.contextmanager
-def watched(group: live_stream.Group, moves: Moves) -> Iterator[Callable[[float], int]]:
+def watched(group: live_stream.Group, holders: Holders) -> Iterator[Callable[[float], int]]:
     """Run a group, and look at its members as often as at its size."""
     with group as size:
 
         def look(passed: float) -> int:
-            moves.look()
+            holders.look(passed)
             return size(passed)
 
         yield look

@@ -94,7 +94,7 @@ SUMS: Mapping[str, Callable[[Data], dict[str, Any]]] = {
     "capacity": rates_sums,
     "delay": runs_sums,
     "rival": runs_sums,
-    "members": runs_sums,
+    "members": foreign_findings.sums,
     "relieved": relieved_sums,
 }
 """By the name of the part."""

@@ -14,6 +14,7 @@ from lagless.lab import calibration, report
 from lagless.lab.live import (
     capacity,
     delay,
+    foreign_findings,
     foreign_members,
     journal,
     live_findings,
@@ -24,7 +25,7 @@ from lagless.lab.live import (
 )
 from lagless.lab.live.journal import Data, Journal, known, values
 from lagless.lab.live.live_findings import PS, SECTIONS, SUMS
-from lagless.lab.live.live_stream import PARTITIONS
+from lagless.lab.live.live_stream import MANY, PARTITIONS
 from lagless.lab.report import Section, Table
 
 COLOURS = (report.BLUE, report.VERMILION, report.GREEN, report.PURPLE, report.ORANGE)
@@ -54,7 +55,8 @@ def draw(folder: Path, data: Mapping[str, Data]) -> None:
     if data.get("capacity", {}).get("conditions"):
         _capacity(folder, data["capacity"])
     runs = [row for name in ("delay", "rival") for row in data.get(name, {}).get("runs", [])]
-    for prefix, rows in (("", runs), ("members-", data.get("members", {}).get("runs", []))):
+    placed = foreign_findings.drawn(data.get("members", {}))
+    for prefix, rows in (("", runs), ("members-", placed)):
         if any(row["sample"] for row in rows):
             _delays(folder, f"{prefix}delay", [row for row in rows if row["sample"]])
             _consumers(folder, f"{prefix}consumers", rows)
@@ -194,7 +196,8 @@ LIMITS = (
     "a network, a cloud's Kubernetes or more than one broker.",
     "Whatever else ran on the machine at the same time is in these numbers too; a load average "
     "well above the number of cores says that there was much.",
-    "Each part is one run with one seed; a second one gives other numbers.",
+    "Each part but that of members that lagless did not write is one run with one seed; a second "
+    "one gives other numbers.",
     "Consumers are held to a small rate in the latency parts, so that a small load needs several "
     "of them. Nothing here shows how a group behaves at hundreds of MB/s.",
 )
@@ -266,6 +269,7 @@ class Size:
     partitions: int = 32
     scale: float = 1.0
     minutes: float = 5.0
+    repeats: int = 3
     surges: int = 3
     seed: int = 0
     kubeconfig: Path | None = None
@@ -299,6 +303,7 @@ def parts(size: Size) -> dict[str, Part]:
     stepped = {"steps": size.steps, "window": size.window, "seed": seed}
     answered = {"observations": size.observations, "partitions": size.partitions, "seed": seed}
     streamed = {"minutes": size.minutes, "partitions": PARTITIONS, "seed": seed}
+    placed = {"minutes": size.minutes, "partitions": MANY, "repeats": size.repeats, "seed": seed}
     surged = {"surges": size.surges, "partitions": relief.PARTITIONS, "seed": seed}
     wanted = response.Size(size.observations, size.partitions)
     listed = (
@@ -313,7 +318,11 @@ def parts(size: Size) -> dict[str, Part]:
         Part("capacity", {"scale": size.scale}, partial(calibration.observe, scale=size.scale)),
         Part("delay", streamed, partial(delay.run, minutes=size.minutes, seed=seed)),
         Part("rival", streamed, partial(rival.run, minutes=size.minutes, seed=seed)),
-        Part("members", streamed, partial(foreign_members.run, minutes=size.minutes, seed=seed)),
+        Part(
+            "members",
+            placed,
+            partial(foreign_members.run, minutes=size.minutes, repeats=size.repeats, seed=seed),
+        ),
         Part("relieved", surged, partial(relief.run, surges=size.surges, seed=seed)),
     )
     return {part.name: part for part in listed}

@@ -1,9 +1,10 @@
-"""The stream of the latency parts, and one run of a group on it.
+"""The streams of the latency parts, and one run of a group on them.
 
-The stream is the paper's with δ = 5, sized for a small machine. A consumer is limited to
+`stream` is the paper's with δ = 5, sized for a small machine. A consumer is limited to
 C̄ = 200 kB/s, so that 8 partitions need about five of them, which two cores can run; with twice as
 many every group waits for the machine. Speeds start anywhere in [0, C], which is skewed enough
-that equal counts are not equal loads.
+that equal counts are not equal loads. `skewed` brings about as much in four times as many
+partitions, few of them hot and most of them cold, as keys that are not equally frequent do.
 """
 
 import itertools
@@ -47,6 +48,11 @@ class Stream:
     speeds: Floats
 
     @property
+    def partitions(self) -> int:
+        """Count the partitions."""
+        return int(self.speeds.shape[1])
+
+    @property
     def settle(self) -> float:
         """Seconds before records count."""
         return SETTLE * ITERATION
@@ -56,17 +62,54 @@ class Stream:
         """Seconds of the whole stream."""
         return self.settle + (len(self.speeds) - 1) * ITERATION
 
+    def at(self, passed: float) -> Floats:
+        """Return the speeds at a time from the load's start."""
+        row = int((passed - self.settle) / ITERATION) + 1 if passed >= self.settle else 0
+        found: Floats = self.speeds[min(row, len(self.speeds) - 1)]
+        return found
+
     def flow(self, topic: str) -> Flow:
         """Return the flow of the load."""
         rows = np.vstack([np.repeat(self.speeds[:1], SETTLE, axis=0), self.speeds[1:]])
-        return Flow(flows.spread({topic: PARTITIONS}), rows, ITERATION)
+        return Flow(flows.spread({topic: self.partitions}), rows, ITERATION)
 
 
 def stream(minutes: float, seed: int) -> Stream:
     """Draw the stream: the first row settles, the rest lasts so many minutes."""
-    rows = 1 + max(1, math.ceil(60 * minutes / ITERATION))
     rng = np.random.default_rng(seed)
-    return Stream(streams.speeds("random", DELTA, PARTITIONS, rows, CAPACITY, rng))
+    return Stream(streams.speeds("random", DELTA, PARTITIONS, _rows(minutes), CAPACITY, rng))
+
+
+MANY = 32
+"""Partitions of the skewed stream."""
+SKEW = 1.0
+"""The exponent of Zipf's law: the k-th busiest partition gets 1/k of what the busiest gets."""
+BUSIEST = 0.75
+"""What the busiest partition gets at first, as a fraction of what a consumer can read."""
+
+
+def zipf(skew: float) -> Floats:
+    """Return the speeds of the skewed stream, the busiest first; any skew gives the same total."""
+    ranks = np.arange(1.0, MANY + 1)
+    total = BUSIEST * MAX_RATE * (ranks**-SKEW).sum()
+    speeds: Floats = total * ranks**-skew / (ranks**-skew).sum()
+    return speeds
+
+
+def skewed(minutes: float, rng: np.random.Generator) -> Stream:
+    """Draw which partitions are hot, and let each speed walk by up to δ percent of itself.
+
+    No partition gets more than C, so that a consumer can keep up with each.
+    """
+    rows = np.empty((_rows(minutes), MANY))
+    rows[0] = rng.permutation(zipf(SKEW))
+    for before, row in itertools.pairwise(rows):
+        row[:] = np.minimum(before * (1 + rng.uniform(-DELTA, DELTA, MANY) / 100), CAPACITY)
+    return Stream(rows)
+
+
+def _rows(minutes: float) -> int:
+    return 1 + max(1, math.ceil(60 * minutes / ITERATION))
 
 
 PATIENCE = 90.0
@@ -104,7 +147,7 @@ def run(
 
     `progress` is told how much of the stream has passed, in percent.
     """
-    bed.make_topics({topic: PARTITIONS})
+    bed.make_topics({topic: stream.partitions})
     line = Line()
     with group as size:
         began = bed.start_load(stream.flow(topic))
@@ -115,17 +158,16 @@ def run(
             time.sleep(EVERY)
         tally = bed.end_load()
         until = time.monotonic() + PATIENCE
-        while counting.arrived(bed.lake, [topic]) < tally.records and time.monotonic() < until:
+        while not _landed(bed.lake, topic, tally) and time.monotonic() < until:
             size(time.time() - began)
             time.sleep(0.5)
-        unread = max(0, tally.records - counting.arrived(bed.lake, [topic]))
         drained = time.time() - began - stream.seconds
     counted = account(bed.lake, topic, tally, began + stream.settle, began + stream.seconds)
     return {
         **counted,
         # What was still in Kafka at the end is neither lost nor in the delays.
-        "unread": unread,
-        "lost": max(0, counted["lost"] - unread),
+        "unread": counted["lost"] - counted["skipped"],
+        "lost": counted["skipped"],
         "drained": round(drained, 1),
         "settle": stream.settle,
         "seconds": stream.seconds,
@@ -133,6 +175,13 @@ def run(
         "consumers": round(line.mean(stream.settle, stream.seconds), 2),
         "line": line.points,
     }
+
+
+def _landed(lake: Path, topic: str, tally: Tally) -> bool:
+    """Return whether every record is in the lake; rows alone may be the same records twice."""
+    if counting.arrived(lake, [topic]) < tally.records:
+        return False
+    return counting.count(lake, {topic: topic}, tally.produced).lost == 0
 
 
 SAMPLE = 2000
@@ -148,7 +197,7 @@ def account(lake: Path, topic: str, tally: Tally, begin: float, end: float) -> d
     every = np.concatenate([np.empty(0), *count.delays])
     stamps = np.concatenate([np.empty(0), *count.stamps])
     delays = np.sort(every[(stamps >= begin) & (stamps < end)])
-    counts = ("produced", "landed", "lost", "duplicated", "out_of_order")
+    counts = ("produced", "landed", "lost", "skipped", "duplicated", "out_of_order")
     return {
         **{name: getattr(count, name) for name in counts},
         "records": len(delays),

@@ -36,6 +36,8 @@ class Count:
     rejected: int = 0
     gone: int = 0
     duplicated: int = 0
+    holes: int = 0
+    """Numbers that are missing in tables below the highest one of their partition."""
     out_of_order: int = 0
     delays: list[NDArray[np.float64]] = field(default_factory=list, repr=False)
     """Seconds from a record's timestamp to the commit that made it readable."""
@@ -46,6 +48,11 @@ class Count:
     def lost(self) -> int:
         """How many records are nowhere."""
         return self.produced - self.landed - self.rejected - self.gone
+
+    @property
+    def skipped(self) -> int:
+        """How many records are nowhere although a later one of their partition landed."""
+        return max(0, self.holes - self.rejected - self.gone)
 
     def delay(self, quantile: float, among: Chosen | None = None) -> float | None:
         """Return a quantile of the delays in seconds, over records of chosen timestamps or all."""
@@ -69,6 +76,7 @@ def count(lake: Path | Store, tables: Mapping[str, str], produced: Produced) -> 
             landed = len(np.unique(seq))
             total.landed += landed
             total.duplicated += len(seq) - landed
+            total.holes += int(seq.max()) + 1 - landed
             total.out_of_order += _out_of_order(version, offset, seq)
         rejected = _rows(here.inside(f"{tables[topic]}_rejected"), "_partition", "_offset")
         total.rejected += len({(row["_partition"], row["_offset"]) for row in rejected})
