@@ -1,4 +1,4 @@
-"""What the roles need from the world. Adapters and the in-memory world both offer these.
+"""The interfaces to the outside of the roles; adapters and the in-memory world implement them.
 
 Passing trouble is raised as TryAgain; a service waits and calls again. Nothing here says how.
 """
@@ -102,17 +102,17 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What the controller read."""
+    """The input of one turn of the controller."""
 
     messages: tuple[Receipt | Heartbeat, ...] = ()
     speeds: WriteSpeeds | None = None
     """The newest measurement, if there is a new one."""
     operations: tuple[Operation, ...] = ()
-    """What operators ask for, in the order of its arrival."""
+    """Commands of operators, in the order of their arrival."""
     plan_lost: bool = False
     """The plan's topic was gone and has been created again: the plan has to be published again."""
     deaf: bool = False
-    """The mailbox cannot be heard now: nobody's silence means anything."""
+    """The mailbox cannot be read now, so the silence of a consumer means nothing."""
 
 
 class ControllerMailbox(Protocol):
@@ -155,12 +155,14 @@ class Provisioner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a table knows of a partition."""
+    """A partition's state in a table."""
 
     offset: int
     """The next offset to read."""
     owner: int
     """The generation of the order under which it is read."""
+    epoch: int = field(default=-1, compare=False)
+    """The leader epoch in which Kafka's log reached to the offset; -1 unknown."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -177,6 +179,8 @@ class Span:
 
     first: int
     until: int
+    epoch: int = field(default=-1, compare=False)
+    """The leader epoch in which Kafka's log reached to `until`; -1 unknown."""
 
     def __len__(self) -> int:
         return max(0, self.until - self.first)
@@ -194,16 +198,26 @@ class Bounds:
 
     earliest: int
     end: int
+    epoch: int = field(default=-1, compare=False)
+    """The leader's epoch, which grows with each election; -1 unknown."""
 
 
 class Offsets(Protocol):
-    """What Kafka says of the partitions that a consumer reads."""
+    """Kafka's view of the partitions that a consumer reads."""
 
     def topics(self, names: Collection[str]) -> Mapping[str, tuple[Topic, int]]:
         """Return each topic and its number of partitions; one that is not there is left out."""
 
     def bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
         """Return where the logs begin and end now; a partition that is not there is left out."""
+
+    def ends(
+        self, epochs: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+    ) -> Mapping[TopicPartition, int]:
+        """Return where each partition's epoch ends in its log now, of whose leader `bounds` are.
+
+        A partition is left out if Kafka does not know.
+        """
 
     def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the group's committed offsets, where there are any."""
@@ -214,7 +228,7 @@ class Offsets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What one cycle brought into one table."""
+    """The result of one cycle for one table."""
 
     rows: int = 0
     rejected: int = 0
@@ -226,7 +240,7 @@ class Intake:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """How long each part took."""
     landed: bool = True
-    """False: the table had moved on, and nothing was added; look again."""
+    """False: the table's offsets had changed, and nothing was added; look again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,16 +306,16 @@ class Tables(Protocol):
         """
 
     def give_up(self, topic: Topic, spans: Spans, generations: Held) -> None:
-        """Record spans that Kafka deleted before they were read, and go on behind them."""
+        """Record spans that Kafka deleted before they were read, and continue after them."""
 
     def rehearse(self) -> bool:
-        """Do once more what a cycle does, for nobody; return whether another time would help."""
+        """Run one more warm-up cycle; return whether another one would help."""
 
     def ready(self) -> None:
-        """Open and warm what the first cycle needs; raise TryAgain where it is not there."""
+        """Open and warm up what the first cycle needs; raise TryAgain if it is unavailable."""
 
     def interrupt(self) -> None:
-        """End what runs past its deadline, and forget everything that was begun."""
+        """Cancel calls that run past their deadline, and forget everything that was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,13 +327,13 @@ class GroupSummary:
     """running, paused, draining or drained."""
     generation: int | None = None
     consumers: int | None = None
-    """Consumers that there should be."""
+    """Consumers that should exist."""
     partitions: int | None = None
     """Partitions that consumers are to read."""
     alive: int | None = None
-    """Consumers that were heard lately, if their mail is in the same topic."""
+    """Consumers that sent a message recently, if their mail is in the same topic."""
     lag_seconds: float | None = None
     """Age of the oldest record not yet read."""
     lag_bytes: float | None = None
     trouble: str = ""
-    """Why nothing is known."""
+    """Why the rest is unknown."""

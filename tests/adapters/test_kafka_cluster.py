@@ -1,10 +1,7 @@
 """Two brokers: leaders only, a broker that is down, a leader that moves."""
 
-import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,62 +16,22 @@ from lagless.ports import Measurement
 from lagless.settings import parse
 
 if TYPE_CHECKING:
-    from lagless.lab.parts.broker import Broker
+    from lagless.lab.parts.brokers import Brokers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-def properties(broker: "Broker", file: str) -> dict[str, str]:
-    lines = (broker.data_dir / file).read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-
-
-@dataclass
-class Pair:
-    """A broker, and a second one in its cluster."""
-
-    first: "Broker"
-    second: "subprocess.Popen[bytes]"
-
-
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
+def brokers() -> "Iterator[Brokers]":
     """Run two brokers in one cluster."""
-    from lagless.adapters.spark import jars, java
-    from lagless.lab.parts import broker, children
+    from lagless.lab.parts.brokers import Brokers
 
-    with broker.Broker() as first:
-        folder = tmp_path / "data"
-        folder.mkdir()
-        cluster = properties(first, "data/meta.properties")["cluster.id"]
-        (folder / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id=2\n")
-        voters = properties(first, "server.properties")["controller.quorum.voters"]
-        addresses, found = broker.configure(folder, None, {"node.id": "2"})
-        found |= {
-            "process.roles": "broker",
-            "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://{addresses['PLAINTEXT']}",
-        }
-        config = tmp_path / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in found.items()))
-        second = children.start(
-            [java.find().path, "-Xmx512m", "-cp", jars.classpath("broker"), "kafka.Kafka", config],
-            tmp_path / "log",
-        )
-        try:
-            admin = AdminClient({"bootstrap.servers": first.bootstrap})
-            deadline = time.monotonic() + 120
-            while len(admin.list_topics(timeout=10).brokers) < 2:
-                assert second.poll() is None, (tmp_path / "log").read_text()[-2000:]
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
-            yield Pair(first, second)
-        finally:
-            children.end(second)
+    with Brokers(count=2) as running:
+        yield running
 
 
-def test_leaders_alone_count_and_a_broker_that_is_down_stops_nobody(pair: Pair) -> None:
-    first = pair.first
+def test_leaders_alone_count_and_a_broker_that_is_down_stops_nobody(brokers: "Brokers") -> None:
+    first = brokers.members[1]
     admin = AdminClient({"bootstrap.servers": first.bootstrap})
     made = [
         NewTopic("both", 2, replica_assignment=[[1, 2], [2, 1]]),
@@ -109,7 +66,7 @@ def test_leaders_alone_count_and_a_broker_that_is_down_stops_nobody(pair: Pair) 
         # Once, although two brokers have it.
         assert all(100_000 < size.bytes < 120_000 for size in before.sizes.values())
         window.add(sizes.measure())
-        pair.second.terminate()
+        brokers.members[2].stop()
         after = _settled(sizes, window)
         assert after.failed == {TopicPartition("single", 1)}
         assert after.sizes[TopicPartition("both", 1)].leader == 1

@@ -79,6 +79,11 @@ def _count(
     good = {offset: seq for offset, seq in records.items() if seq is not None}
     offsets = [row.offset for row in rows]
     distinct = set(offsets)
+    numbers = {seq: offset for offset, seq in good.items()}
+    for row in rows:
+        if good.get(row.offset) != row.seq:
+            # For whoever looks for the cause: Kafka may have a record twice, or at another offset.
+            print(f"unexpected: {log} {row}, which was confirmed at {numbers.get(row.seq)}")
     found["landed"] += len(distinct & set(good))
     found["unexpected"] += len(distinct - set(good))
     found["duplicated"] += len(offsets) - len(distinct) + len(rejected) - len(set(rejected))

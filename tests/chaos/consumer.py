@@ -4,11 +4,13 @@
     python -m tests.chaos consumer --lake s3 --kills 50 --seed S --report FILE
     python -m tests.chaos consumer --spark local --kills 50 --seed S --report FILE
     python -m tests.chaos consumer --format avro --kills 50 --seed S --report FILE
+    python -m tests.chaos consumer --brokers 3 --kills 50 --seed S --report FILE
 
 With `--lake s3` the lake is in a bucket, whose requests meet faults too (see `buckets`). After the
 run the lake is compared with what was produced, record by record. `--spark` says where Spark runs,
 parts of which are killed too (see `sparks`). `--format` says what records look like; their fields
-may change in mid-run (see `evolving`).
+may change in mid-run (see `evolving`). With `--brokers 3` Kafka is a cluster, whose leaders change
+in mid-cycle (see `elections`); a fault of the broker is one of the whole cluster.
 """
 
 import argparse
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import account as accounts
-from tests.chaos import buckets, evolving, sparks
+from tests.chaos import buckets, elections, evolving, sparks
 from tests.chaos.buckets import BucketLake
 from tests.chaos.evolving import Writing
 from tests.chaos.orders import DEADLINE, TOPICS, Consumer, Harness
@@ -41,12 +43,14 @@ class Run:
 
     def __init__(self, harness: Harness, kills: int, seed: int, chosen: Sequence[str] = ()) -> None:
         self.harness = harness
+        self.elections = elections.of(harness.bed, TOPICS, seed)
         self.random = random.Random(seed)
         self.kills: Counter[str] = Counter()
         self.statuses: Counter[int] = Counter()
         """How consumers ended by themselves, other than by a kill."""
         known = [*KINDS, *harness.engine.kinds, *harness.writing.kinds]
         known += [] if harness.bucket is None else buckets.KINDS
+        known += [] if self.elections is None else elections.KINDS
         kinds = [kind for kind in chosen or known if kind != "disk" or harness.mounted]
         self.random.shuffle(kinds)
         plan = [kinds[number % len(kinds)] for number in range(kills)]
@@ -92,6 +96,8 @@ class Run:
         harness.until(lambda: False, self.random.uniform(0.2, 2.5))
         if harness.bucket is not None and kind in buckets.KINDS:
             harness.bucket.misbehave(kind, harness.until)
+        if self.elections is not None and kind in elections.KINDS:
+            self.elections.hold(lambda seconds: harness.until(lambda: False, seconds))
         if kind in evolving.KINDS:
             harness.writing.change(kind, harness.until)
         if kind in ("random", "evolve"):
@@ -186,15 +192,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lake", choices=("folder", "s3"), default="folder")
     parser.add_argument("--spark", choices=sparks.MODES, default="connect")
     parser.add_argument("--format", choices=evolving.MODES, default="json")
+    parser.add_argument("--brokers", type=int, default=1, help="of Kafka; from 2 on a cluster")
     parser.add_argument("--data-dir", type=Path, help="kept for a look afterwards")
     given = parser.parse_args(arguments)
     chosen = given.kinds.split(",") if given.kinds else []
     folder = given.data_dir or Path(tempfile.mkdtemp(prefix="lagless-chaos-"))
     folder = folder.absolute()
     bucket = BucketLake(folder, given.seed) if given.lake == "s3" else None
-    engine = Sparks(given.spark, folder, given.seed, "1g")
+    engine = Sparks(given.spark, folder, given.seed, "1g", brokers=given.brokers)
     writing = Writing(given.format, TOPICS, folder, given.seed)
     known = {*KINDS, *engine.kinds, *writing.kinds, *(() if bucket is None else buckets.KINDS)}
+    known |= {*elections.KINDS} if given.brokers > 1 else set()
     if unknown := set(chosen) - known:
         parser.error(f"--kinds: here there is no {', '.join(sorted(unknown))}")
     harness = Harness(folder, given.rate, bucket, engine, writing)
@@ -239,4 +247,5 @@ def result(harness: Harness, run: Run) -> dict[str, Any]:
         "statuses": dict(run.statuses),
         **met,
         **harness.writing.report(harness.lake),
+        **({} if run.elections is None else run.elections.report()),
     }

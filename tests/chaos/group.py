@@ -5,6 +5,7 @@
     python -m tests.chaos group --operations --minutes 10 --seed S --report FILE
     python -m tests.chaos group --network --minutes 10 --seed S --report FILE
     python -m tests.chaos group --spark cluster --minutes 10 --seed S --report FILE
+    python -m tests.chaos group --brokers 3 --minutes 10 --seed S --report FILE
 
 Broker, monitor, controller, Connect server and consumers are processes of this machine; speeds
 follow a random walk with δ = 25, and double for the second half. Monitor, controller and Connect
@@ -12,7 +13,8 @@ server are started again after a kill, as a supervisor would; consumers are the 
 With `--lake s3` the lake is in a bucket, whose requests meet faults too (see `buckets`). With
 `--operations` the group is also paused, drained and reset (see `operations`). With `--network`
 connections are cut, slowed down and held too (see `network`). `--spark` says where
-Spark runs, parts of which are killed too (see `sparks`).
+Spark runs, parts of which are killed too (see `sparks`). With `--brokers 3` Kafka is a cluster,
+whose leaders change (see `elections`).
 """
 
 import argparse
@@ -33,7 +35,7 @@ from lagless.errors import LaglessError
 from lagless.lab.load import flows
 from lagless.lab.testbed import Listener
 from lagless.wiring import controller as wiring
-from tests.chaos import buckets, network, operations, sparks
+from tests.chaos import buckets, elections, network, operations, sparks
 from tests.chaos.buckets import BucketLake
 from tests.chaos.network import Network
 from tests.chaos.operations import Operations
@@ -68,6 +70,7 @@ def run(
     operate: bool = False,
     faulty_network: bool = False,
     chosen: Sequence[str] = (),
+    brokers: int = 1,
 ) -> dict[str, Any]:
     """Run it all, and return the report."""
     dice = np.random.default_rng(seed)
@@ -77,7 +80,7 @@ def run(
             bucket.start()
         links = parts.enter_context(closing(Network(folder, dice))) if faulty_network else None
         listeners = {} if links is None else links.listeners
-        engine = Sparks(spark, folder, seed, listeners=listeners)
+        engine = Sparks(spark, folder, seed, listeners=listeners, brokers=brokers)
         parts.callback(engine.stop)
         engine.start()
         bed = parts.enter_context(engine.bed)
@@ -101,6 +104,10 @@ def run(
         if operate:
             one.operations = Operations(config, TOPICS, dice, one.arrived)
         roles = ["monitor", "controller"]
+        one.elections = elections.of(bed, TOPICS, seed)
+        if one.elections is not None:
+            bed.make_topics(TOPICS)
+            kinds += elections.KINDS
         if links is not None:
             links.start(bed)
             one.network = links
@@ -168,6 +175,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--spark", choices=sparks.MODES, default="connect")
     parser.add_argument("--operations", action="store_true", help="pause, drain and reset too")
     parser.add_argument("--network", action="store_true", help="cut and slow connections too")
+    parser.add_argument("--brokers", type=int, default=1, help="of Kafka; from 2 on a cluster")
     parser.add_argument("--kinds", help="faults, with commas between; all by default")
     asked = parser.parse_args(arguments)
     if asked.provisioner == "kubernetes" and (
@@ -178,6 +186,8 @@ def main(arguments: Sequence[str]) -> int:
         )
     if asked.network and asked.spark != "connect":
         parser.error("--network needs --spark connect")
+    if asked.brokers > 1 and (asked.network or asked.provisioner == "kubernetes"):
+        parser.error("--brokers needs consumers that are processes, and no --network")
     folder = asked.data_dir or Path(tempfile.mkdtemp(prefix="lagless-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -189,6 +199,7 @@ def main(arguments: Sequence[str]) -> int:
         operate=asked.operations,
         faulty_network=asked.network,
         chosen=asked.kinds.split(",") if asked.kinds else [],
+        brokers=asked.brokers,
     )
     judge = is_good
     if asked.provisioner == "kubernetes":

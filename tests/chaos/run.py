@@ -20,8 +20,9 @@ from lagless.lab.load import counting, records
 from lagless.lab.load.account import Counts
 from lagless.lab.testbed import Listener, Testbed
 from lagless.settings import Settings
-from tests.chaos import buckets, network, operations
+from tests.chaos import buckets, elections, network, operations
 from tests.chaos.buckets import BucketLake
+from tests.chaos.elections import Elections
 from tests.chaos.network import Network
 from tests.chaos.operations import Operations
 from tests.chaos.sparks import Sparks
@@ -49,6 +50,7 @@ class Run:
     engine: Sparks | None = None
     operations: Operations | None = None
     network: Network | None = None
+    elections: Elections | None = None
 
     @property
     def lake(self) -> Store:
@@ -91,6 +93,10 @@ class Run:
             self.bucket.misbehave(kind, lambda done, seconds: self.wait(seconds, done))
         elif self.network is not None and kind in network.KINDS:
             done = self.network.misbehave(kind, self.bed, self.wait)
+            self.kills[kind] += 1
+            return done
+        elif self.elections is not None and kind in elections.KINDS:
+            done = self.elections.hold(self.wait)
             self.kills[kind] += 1
             return done
         elif self.operations is not None and kind in operations.KINDS:
@@ -175,5 +181,6 @@ def count(run: Run, produced: Counts) -> dict[str, Any]:
         "kills": dict(run.kills),
         **met,
         **({} if run.network is None else run.network.report()),
+        **({} if run.elections is None else run.elections.report()),
         **({} if run.operations is None else run.operations.report(run.lake, produced)),
     }

@@ -82,7 +82,7 @@ class Source:
 
     def _make(self, topic: str) -> None:
         def make() -> None:
-            new = NewTopic(topic, self._counts[topic], 1)
+            new = NewTopic(topic, self._counts[topic])
             try:
                 self._admin.create_topics([new])[topic].result(30)
             except KafkaException as error:

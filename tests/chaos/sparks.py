@@ -30,13 +30,19 @@ class Sparks:
         seed: int,
         memory: str = "2g",
         listeners: Mapping[str, str] = {},
+        brokers: int = 1,
     ) -> None:
         self.mode = mode
         self._random = random.Random(seed)
         self.cluster = Cluster(WORKERS, folder=folder / "cluster") if mode == "cluster" else None
         master = "local[2]" if self.cluster is None else self.cluster.url
         self.bed = Testbed(
-            folder, spark=mode != "local", memory=memory, listeners=listeners, master=master
+            folder,
+            spark=mode != "local",
+            memory=memory,
+            listeners=listeners,
+            master=master,
+            brokers=brokers,
         )
 
     @property

@@ -30,6 +30,10 @@ class Kafka:
     ids: dict[str, str] = field(default_factory=dict)
     logs: dict[TopicPartition, Bounds] = field(default_factory=dict)
     group: dict[TopicPartition, int] = field(default_factory=dict)
+    epochs: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
+    """Where leader epochs end."""
+    asked: int = 0
+    """How often somebody asked for that."""
 
     def make(self, name: str, partitions: int, end: int, topic_id: str = "id") -> None:
         self.ids[name] = topic_id
@@ -45,6 +49,12 @@ class Kafka:
 
     def bounds(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Bounds]:
         return {p: self.logs[p] for p in partitions if p in self.logs}
+
+    def ends(
+        self, epochs: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+    ) -> Mapping[TopicPartition, int]:
+        self.asked += 1
+        return {p: self.epochs[(p, e)] for p, e in epochs.items() if (p, e) in self.epochs}
 
     def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         return {p: self.group[p] for p in partitions if p in self.group}
@@ -102,7 +112,7 @@ class Lake:
             if generation is not None and at.owner > generation:
                 raise ClaimLost("claimed", [p], at.owner)
             granted[p] = at.owner + 1 if generation is None else generation
-            self.positions[(topic, p.partition)] = Position(at.offset, granted[p])
+            self.positions[(topic, p.partition)] = Position(at.offset, granted[p], at.epoch)
         self.story.append(f"claim {sorted(p.partition for p in partitions)}")
         return granted
 
@@ -132,7 +142,7 @@ class Lake:
             if at != Position(span.first, generations[p]):
                 raise ClaimLost("moved", [p], at.owner)
         for p, span in spans.items():
-            self.positions[(topic, p.partition)] = Position(span.until, generations[p])
+            self.positions[(topic, p.partition)] = Position(span.until, generations[p], span.epoch)
             self.landed.append((topic, p.partition, span))
         records = sum(map(len, spans.values()))
         self.story.append(f"ingest {sorted(p.partition for p in spans)}")

@@ -98,6 +98,24 @@ def test_what_is_deleted_or_beyond_is_told_from_what_is_there() -> None:
     assert batches.beyond(at, bounds) == {P[2]: Span(9, 50)}
 
 
+def test_spans_carry_the_epoch_of_the_log_that_they_were_chosen_from() -> None:
+    there = batches.backlog({P[0]: Position(5, 1)}, {P[0]: Bounds(0, 900, 3)})
+    chosen = batches.choose(there, {P[0]: 1.0}, 10)
+    rest = batches.next_batch(there, chosen, {P[0]: 1.0}, 10)
+    passed = batches.deleted({P[0]: Position(5, 1)}, {P[0]: Bounds(7, 9, 4)})
+    assert [spans[P[0]].epoch for spans in (there, chosen, rest, passed)] == [3, 3, 3, 4]
+    # What was begun ahead was read from the log of its own epoch.
+    later = batches.backlog({P[0]: Position(15, 1)}, {P[0]: Bounds(0, 900, 4)})
+    assert batches.follow(rest, later)[P[0]].epoch == 3
+
+
+def test_a_position_is_doubted_only_if_its_leader_has_a_successor() -> None:
+    at = {p: Position(5, 1, epoch) for p, epoch in zip(P, (2, 3, -1, 4), strict=False)}
+    assert batches.succeeded(at, dict.fromkeys(at, Bounds(0, 9, 3))) == {P[0]: 2}
+    assert batches.succeeded(at, dict.fromkeys(at, Bounds(0, 9))) == {}
+    assert batches.succeeded(at, {}) == {}
+
+
 def test_a_backlog_allows_larger_batches() -> None:
     batch = batches.Batch(5e6, 50e6)
     assert batch.budget(1e6, 0.3) == 5e6

@@ -269,6 +269,41 @@ def test_what_retention_deleted_stops_or_is_named_by_setting() -> None:
     assert read + sum(map(len, named)) == 1000
 
 
+def unclean(end: int) -> World:
+    """Return a world with a log of which 500 records were read; its new leader had 300 of them."""
+    world = World(partitions=2, end=500)
+    world.lake.claim(T, P[:2], 1, lambda: dict.fromkeys(P[:2], 0), {})
+    world.lake.positions[(T, 0)] = Position(500, 1, 3)
+    world.kafka.logs[P[0]] = Bounds(0, end, 4)
+    world.kafka.epochs[(P[0], 3)] = 300
+    return world
+
+
+@pytest.mark.parametrize("end", [400, 900])
+def test_records_that_were_read_and_that_kafka_lost_are_named(end: int) -> None:
+    """With 400 the log ends too early; with 900 new records hide it, and only the epoch tells."""
+    world = unclean(end)
+    with pytest.raises(GiveUp, match=r"at offset 500, .* offset 300 on.*--to 300"):
+        world.make(None).run_by_hand([P[0]], lambda: bool(world.lake.landed))
+    assert world.lake.landed == []
+
+
+def test_a_leader_that_has_everything_is_asked_once() -> None:
+    """Partition 0 has nothing new, and stays at its old epoch while partition 1 is read."""
+    world = unclean(500)
+    world.kafka.epochs[(P[0], 3)] = 500
+    ends = iter(range(600, 1000, 100))
+
+    def read() -> bool:
+        if world.at(1).offset == world.kafka.logs[P[1]].end:
+            world.kafka.logs[P[1]] = Bounds(0, next(ends), 4)
+        return world.at(1).offset >= 800
+
+    world.make(None).run_by_hand(P[:2], read)
+    assert world.kafka.asked == 1
+    assert world.at(0) == Position(500, 2)
+
+
 def test_by_hand_lost_data_end_the_process_with_the_range() -> None:
     world = World(partitions=1)
     world.lake.claim(T, [P[0]], 1, lambda: {P[0]: 100}, {})

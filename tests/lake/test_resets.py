@@ -42,6 +42,18 @@ def reject(path: Path, offset: int, until: int) -> None:
     assert one.commit([file], {P[0]: Span(at.offset, until)}, {P[0]: at.owner})
 
 
+@pytest.mark.parametrize("to", [3, 9])
+def test_a_reset_leaves_no_leader_epoch_even_where_the_offset_stays(
+    tmp_path: Path, to: int
+) -> None:
+    one = claimed(tmp_path, 7, (0, 1))
+    assert one.commit([], {p: Span(0, 9, 4) for p in P[:2]}, dict.fromkeys(P[:2], 7))
+    resets.reset(table(tmp_path), {P[0]: to}, False, 1)
+    positions = table(tmp_path).look(P[:2])
+    assert [at.offset for at in positions.values()] == [to, 9]
+    assert [at.epoch for at in positions.values()] == [-1, 4]
+
+
 @pytest.mark.parametrize("remove", [False, True])
 def test_a_reset_takes_the_partition_and_the_next_claim_begins_there(
     tmp_path: Path, remove: bool

@@ -29,6 +29,26 @@ def test_files_and_offsets_land_together(tmp_path: Path) -> None:
     assert offsets(tmp_path) == [0, 1, 2, 3, 4]
 
 
+def test_the_leader_epoch_of_an_offset_lands_with_it(tmp_path: Path) -> None:
+    one = claimed(tmp_path, 7)
+    assert one.look([P[0]])[P[0]].epoch == -1
+    assert one.commit([], {P[0]: Span(0, 5, 3)}, {P[0]: 7})
+    assert table(tmp_path).look([P[0]])[P[0]].epoch == 3
+    # A claim leaves the offset, and what is known of it.
+    assert claimed(tmp_path, 8).look([P[0]])[P[0]].epoch == 3
+
+
+@pytest.mark.parametrize("epoch", [0, 2**31 - 1])
+def test_an_epoch_counts_for_its_offset_alone(epoch: int, tmp_path: Path) -> None:
+    """A reset, or an older version of lagless, moves the offset and leaves the epoch."""
+    one = claimed(tmp_path, 7)
+    far = 2**40 + 5
+    assert one.commit([], {P[0]: Span(0, far, epoch)}, {P[0]: 7})
+    assert one.look([P[0]])[P[0]].epoch == epoch
+    assert one.commit([], {P[0]: Span(far, far + 1)}, {P[0]: 7})
+    assert one.look([P[0]])[P[0]].epoch == -1
+
+
 def test_a_claim_refuses_what_the_old_owner_has_in_flight(tmp_path: Path) -> None:
     old = claimed(tmp_path, 1)
     old.look([P[0]])

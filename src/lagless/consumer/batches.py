@@ -1,4 +1,4 @@
-"""What a cycle reads, and how far behind a consumer is. No I/O.
+"""The records that a cycle reads, and the backlog of a consumer. No I/O.
 
 Bytes are log bytes, as stored: offsets times bytes per offset, as the monitor measured them, or as
 earlier cycles did where there is no monitor.
@@ -101,7 +101,7 @@ class Quota:
 def backlog(positions: Positions, bounds: Ends) -> Spans:
     """Return what there is to read of each partition, without what Kafka deleted."""
     return {
-        p: Span(max(at.offset, bounds[p].earliest), bounds[p].end)
+        p: Span(max(at.offset, bounds[p].earliest), bounds[p].end, bounds[p].epoch)
         for p, at in positions.items()
         if p in bounds and bounds[p].end > max(at.offset, bounds[p].earliest)
     }
@@ -110,7 +110,7 @@ def backlog(positions: Positions, bounds: Ends) -> Spans:
 def deleted(positions: Positions, bounds: Ends) -> Spans:
     """Return what Kafka deleted before it was read."""
     return {
-        p: Span(at.offset, bounds[p].earliest)
+        p: Span(at.offset, bounds[p].earliest, bounds[p].epoch)
         for p, at in positions.items()
         if p in bounds and at.offset < bounds[p].earliest
     }
@@ -122,6 +122,15 @@ def beyond(positions: Positions, bounds: Ends) -> Spans:
         p: Span(bounds[p].end, at.offset)
         for p, at in positions.items()
         if p in bounds and at.offset > bounds[p].end
+    }
+
+
+def succeeded(positions: Positions, bounds: Ends) -> dict[TopicPartition, int]:
+    """Return the epochs of positions whose leader has a successor: it may lack records."""
+    return {
+        p: at.epoch
+        for p, at in positions.items()
+        if p in bounds and 0 <= at.epoch < bounds[p].epoch
     }
 
 
@@ -153,7 +162,7 @@ def choose(
             counts[p] = min(counts[p], left)
             left -= counts[p]
     return {
-        p: Span(available[p].first, available[p].first + count)
+        p: Span(available[p].first, available[p].first + count, available[p].epoch)
         for p, count in counts.items()
         if count > 0
     }
@@ -164,7 +173,7 @@ def next_batch(
 ) -> Spans:
     """Return what comes after `chosen` if a full batch is there already; else nothing."""
     rest = {
-        p: Span(chosen[p].until if p in chosen else span.first, span.until)
+        p: Span(chosen[p].until if p in chosen else span.first, span.until, span.epoch)
         for p, span in available.items()
     }
     rest = {p: span for p, span in rest.items() if len(span) > 0}

@@ -29,7 +29,19 @@ from lagless.consumer import batches
 from lagless.consumer.orders import Claims
 from lagless.errors import Away, DataLost, GiveUp, TooMuch, TryAgain
 from lagless.model import TopicPartition
-from lagless.ports import Bounds, Clock, Held, Intake, Offsets, Position, Span, Spans, Tables, Topic
+from lagless.ports import (
+    Bounds,
+    Clock,
+    Held,
+    Intake,
+    Offsets,
+    Position,
+    Positions,
+    Span,
+    Spans,
+    Tables,
+    Topic,
+)
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -103,7 +115,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a cycle did with one topic."""
+    """The result of a cycle for one topic."""
 
     intake: Intake
     spans: Spans
@@ -115,7 +127,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a cycle did with each topic: what it took, or why not, for the service to react to."""
+    """The results of a cycle by topic: what it read, or why not, for the service to react to."""
 
     taken: Mapping[str, Taken] = field(default_factory=dict)
     troubles: Mapping[str, Exception] = field(default_factory=dict)
@@ -140,6 +152,8 @@ class Cycle:
     ahead: bool = True
     """Whether a cycle that leaves a full batch behind lets Spark begin with it."""
     side_by_side: SideBySide = side_by_side
+    _intact: dict[tuple[Topic, TopicPartition], tuple[int, int]] = field(default_factory=dict)
+    """Offsets before which the log was found as it was read, and by which leader's epoch."""
 
     def gather(self, held: Held) -> Gathered:
         """Ask Kafka once how much there is to read; repeated while the consumer waits."""
@@ -183,10 +197,12 @@ class Cycle:
         positions = self.tables.look(topic, held)
         self.positions |= {p: at.offset for p, at in positions.items()}
         bounds = self.offsets.bounds(positions)
-        for p, span in batches.beyond(positions, bounds).items():
+        for p, span in sorted(self._taken_back(topic, positions, bounds).items()):
             raise GiveUp(
-                f"{p}: the table is at offset {span.until} and Kafka's log ends at {span.first}: "
-                "Kafka has lost records that were read; restore the log or name another table"
+                f"{p}: the table is at offset {span.until}, but Kafka has lost what was read from "
+                f"offset {span.first} on, as by an unclean leader election; to read what it has "
+                f"there now, see docs/guides/recover.md and run lagless reset --topic {p.topic} "
+                f"--partitions {p.partition} --to {span.first}"
             )
         lost = self._give_up(topic, batches.deleted(positions, bounds), held)
         # After a jump the table has to be looked at again: the next cycle does.
@@ -213,6 +229,28 @@ class Cycle:
         size = sum(len(span) * known[p] for p, span in spans.items() if p in known)
         left = sum(map(len, available.values())) - tried
         return Taken(intake, spans, size or intake.bytes, gone, left)
+
+    def _taken_back(self, topic: Topic, positions: Positions, bounds: batches.Ends) -> Spans:
+        """Return the spans that were read and that Kafka has lost, or has replaced.
+
+        A log that ends before the position shows the loss only until new records have passed it.
+        Leader epochs show it for good: a leader's epoch ends where its successor began to write. If
+        that is before the position, Kafka has lost the records in between.
+        """
+        gone = dict(batches.beyond(positions, bounds))
+        asked = {
+            p: epoch
+            for p, epoch in batches.succeeded(positions, bounds).items()
+            if self._intact.get((topic, p)) != (positions[p].offset, bounds[p].epoch)
+        }
+        ends = self.offsets.ends(asked, bounds) if asked else {}
+        for p in asked:
+            offset = positions[p].offset
+            if p in ends and ends[p] < offset:
+                gone[p] = Span(ends[p], offset)
+            else:
+                self._intact[(topic, p)] = (offset, bounds[p].epoch)
+        return gone
 
     def _learn(self, name: str, taken: Taken) -> None:
         tried = sum(map(len, taken.spans.values()))

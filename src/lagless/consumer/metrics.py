@@ -36,7 +36,7 @@ METRICS: tuple[Metric[Service], ...] = (
         "Log bytes read per second.",
         lambda service, now: service.vitals.rate(now),
     ),
-    _vital("cycle_seconds", "Seconds of the last cycle."),
+    _vital("cycle_seconds", "Duration of the last cycle in seconds."),
     _vital("lag_bytes", "Log bytes not yet read."),
     _vital("lag_records", "Records not yet read."),
     _vital("lag_seconds", "Age of the oldest record not yet read."),

@@ -1,4 +1,4 @@
-"""The consumer's end of the protocol: orders in; what to claim, state and receipts out. No I/O.
+"""The consumer's side of the protocol: orders in; claims, state and receipts out. No I/O.
 
 Rules
  1. An order for another incarnation is ignored; a report order for "" is for whoever is there.
@@ -32,7 +32,7 @@ from lagless.model import Consumer, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a consumer knows of its orders."""
+    """A consumer's knowledge of its orders."""
 
     group: str
     consumer: Consumer
@@ -41,13 +41,13 @@ class State:
     """The highest generation that it or one of its tables knows of."""
     revision: int = 0
     held: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """What it reads, and under which generation it claimed it."""
+    """The partitions that it reads, and the generation under which it claimed each."""
     wanted: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """What it was ordered to read and has still to claim."""
+    """Partitions that it was ordered to read and has not claimed yet."""
     owed: tuple[Order, ...] = ()
     """The orders that have no receipt yet."""
     refusals: Mapping[TopicPartition, str] = field(default_factory=dict)
-    """What was ordered and could not be claimed, until the receipt says so."""
+    """Partitions that it could not claim, until the receipt reports them."""
     ending: bool = False
 
 

@@ -173,7 +173,7 @@ class Service:
             raise done.error
         if done.late:
             self._cycle.tables.interrupt()
-            raise Away("Spark does not get ready", "spark")
+            raise Away("Spark did not become ready", "spark")
         self._cold = False
 
     def _ready(self) -> bool:
@@ -248,7 +248,7 @@ class Service:
             done = self._cycle.side_by_side({"spark": tables.rehearse}, self._clock, until)["spark"]
             self._is_rehearsing = done.value is True
             if done.error is not None or done.late:
-                log.info("the rehearsal ends early: %s", done.error or "it takes too long")
+                log.info("the warm-up ends early: %s", done.error or "it takes too long")
                 tables.interrupt()
         self._wait(POLL)
 

@@ -20,13 +20,14 @@ from typing import Any, Self
 from lagless import settings
 from lagless.adapters.kafka.topic_watch import Watcher
 from lagless.adapters.spark.sessions import HOST
-from lagless.errors import GiveUp
+from lagless.errors import GiveUp, WrongInput
 from lagless.history import History
 from lagless.lab.load import records
 from lagless.lab.load.account import Tally
 from lagless.lab.load.flows import Flow
 from lagless.lab.parts import assignor_jar, children
 from lagless.lab.parts.broker import Broker
+from lagless.lab.parts.brokers import Brokers
 from lagless.lab.parts.children import Children
 from lagless.lab.parts.connect import ConnectServer
 from lagless.messages import AnyDecision, Heartbeat, WriteSpeeds
@@ -42,7 +43,8 @@ class Testbed:
 
     With an address, pods on this machine's node reach broker and Spark there. `master` says where
     the Connect server's executors are, `listeners` what else the broker is to listen to. With
-    `assignor`, the broker can follow plans.
+    `assignor`, the broker can follow plans. With more than one of `brokers`, `broker` is a cluster
+    of them, on this machine's plain addresses only.
     """
 
     __test__ = False  # pytest would take it for a test
@@ -57,7 +59,10 @@ class Testbed:
         master: str = "local[2]",
         assignor: bool = False,
         listeners: Mapping[str, str] = {},
+        brokers: int = 1,
     ) -> None:
+        if brokers > 1 and (address is not None or listeners):
+            raise WrongInput("a testbed of several brokers has no other listeners")
         self._temporary = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="lagless-testbed-"))
         self._has_spark = spark
@@ -65,10 +70,15 @@ class Testbed:
         self._outer: str | None = None
         self.children = Children()
         plans = assignor_jar.PROPERTIES if assignor else {}
-        self.broker = Broker(
-            self.folder / "broker",
-            settings={**_listeners(address), **listeners, **plans},
-            plugins=[assignor_jar.built()] if assignor else [],
+        plugins = [assignor_jar.built()] if assignor else []
+        self.broker: Broker | Brokers = (
+            Brokers(self.folder / "brokers", brokers, plans, plugins=plugins)
+            if brokers > 1
+            else Broker(
+                self.folder / "broker",
+                settings={**_listeners(address), **listeners, **plans},
+                plugins=plugins,
+            )
         )
         # Pods run as another user than this process: they must be able to delete what Spark writes.
         conf = {} if address is None else {"spark.hadoop.fs.permissions.umask-mode": "000"}
@@ -168,7 +178,8 @@ class Testbed:
 
     def make_topics(self, topics: Mapping[str, int]) -> None:
         """Make the topics that are missing."""
-        records.make_topics(self.broker.bootstrap, topics)
+        replicas = self.broker.replicas if isinstance(self.broker, Brokers) else 1
+        records.make_topics(self.broker.bootstrap, topics, replicas=replicas)
 
     def tally(self, name: str = "load") -> Path:
         """Return the file in which a load counts what it produced."""

@@ -22,7 +22,18 @@ _MISSING = {
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.UNKNOWN_TOPIC_ID,
 }
-_STALE = KafkaError.UNKNOWN_LEADER_EPOCH
+_STALE = {
+    # Leader epochs of a topic that was created again start over. librdkafka keeps the higher one of
+    # the deleted topic for as long as the client lives.
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    # It keeps the epoch of a leader that was elected again, or that lost a follower.
+    KafkaError.FENCED_LEADER_EPOCH,
+    # It waits for the broker that it takes for the controller, even if that one is gone for good.
+    KafkaError._TIMED_OUT,
+    # It remembers that a partition had no leader, after it has one again.
+    KafkaError._NOENT,
+}
+"""What a client cannot get over by itself until its metadata expires, which takes minutes."""
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # no types
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # no types
 
@@ -54,10 +65,11 @@ class Offsets:
         """Return each topic and its number of partitions; one that is not there is left out."""
         if not names:
             return {}
-        asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT)
+        admin = self._admin
+        asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT)
         known = {}
         for name, future in asked.items():
-            described = _answer(f"describing topic {name}", future)
+            described = self._answered(admin, f"describing topic {name}", future)
             if described is not None:
                 # As Kafka writes it: librdkafka's "/" would split the names of offsets.
                 topic_id = str(described.topic_id).replace("+", "-").replace("/", "_")
@@ -69,26 +81,38 @@ class Offsets:
         if not partitions:
             return {}
         places = {p: Place(p.topic, p.partition) for p in partitions}
+        admin = self._admin
         # Both requests at once: each takes a round trip.
-        starts = self._list(places.values(), _EARLIEST)
-        ends = self._list(places.values(), _LATEST)
+        starts = self._list(admin, places.values(), _EARLIEST)
+        ends = self._list(admin, places.values(), _LATEST)
         known = {}
         for p, place in places.items():
-            earliest = self._bound(f"requesting the start offset of {p}", starts[place])
-            end = self._bound(f"requesting the end offset of {p}", ends[place])
+            earliest = self._answered(admin, f"requesting the start offset of {p}", starts[place])
+            end = self._answered(admin, f"requesting the end offset of {p}", ends[place])
             if earliest is not None and end is not None:
-                known[p] = Bounds(earliest.offset, end.offset)
+                epoch = -1 if end.leader_epoch is None else end.leader_epoch
+                known[p] = Bounds(earliest.offset, end.offset, epoch)
         return known
+
+    def ends(
+        self, epochs: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+    ) -> Mapping[TopicPartition, int]:
+        """Return where leader epochs end now; see ports.Offsets."""
+        # Importing kafka-python takes a tenth of a consumer's start, and leaders change rarely.
+        from lagless.adapters.kafka import leader_epochs
+
+        return leader_epochs.ends(self._kafka, {p: (e, bounds[p].epoch) for p, e in epochs.items()})
 
     def at_time(
         self, partitions: Collection[TopicPartition], at: float
     ) -> Mapping[TopicPartition, int]:
         """Return the first offset that is not older than a time; none where all are older."""
         places = {p: Place(p.topic, p.partition) for p in partitions}
-        answers = self._list(places.values(), OffsetSpec.for_timestamp(int(at * 1000)))
+        admin = self._admin
+        answers = self._list(admin, places.values(), OffsetSpec.for_timestamp(int(at * 1000)))
         known = {}
         for p, place in places.items():
-            found = self._bound(f"requesting the offset of a time in {p}", answers[place])
+            found = self._answered(admin, f"requesting the offset of a time in {p}", answers[place])
             if found is not None and found.offset >= 0:
                 known[p] = int(found.offset)
         return known
@@ -118,23 +142,25 @@ class Offsets:
                 self._member.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
-        """End the connections; what was committed last still goes out."""
+        """Close the connections; the last commits are still sent."""
         self._member.close()
 
-    def _bound(self, doing: str, future: "Future[Any]") -> Any:
+    def _answered(self, admin: AdminClient, doing: str, future: "Future[Any]") -> Any:
+        """Return an answer; with a new client from the next question on if this one is stale."""
         try:
             return _answer(doing, future)
         except Away as error:
             cause = error.__cause__
-            if isinstance(cause, KafkaException) and cause.args[0].code() == _STALE:
-                # Leader epochs of a topic that was created again start over. librdkafka keeps the
-                # higher one of the deleted topic for as long as the client lives.
+            stale = isinstance(cause, KafkaException) and cause.args[0].code() in _STALE
+            if stale and self._admin is admin:
                 self._admin = AdminClient(connection.confluent(self._kafka))
             raise
 
-    def _list(self, places: Collection[Place], spec: OffsetSpec) -> dict[Place, "Future[Any]"]:
+    def _list(
+        self, admin: AdminClient, places: Collection[Place], spec: OffsetSpec
+    ) -> dict[Place, "Future[Any]"]:
         with failures.translated("requesting offsets"):
-            asked: dict[Place, Future[Any]] = self._admin.list_offsets(
+            asked: dict[Place, Future[Any]] = admin.list_offsets(
                 dict.fromkeys(places, spec),
                 isolation_level=self._isolation,
                 request_timeout=TIMEOUT,

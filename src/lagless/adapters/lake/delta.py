@@ -24,7 +24,7 @@ from lagless.adapters.lake.store import Store, reason, trouble
 from lagless.errors import Away, GiveUp, TryAgain
 
 TROUBLES = (DeltaError, OSError)
-"""What delta-rs and stores raise; any of them may come after a commit has landed."""
+"""The errors of delta-rs and of stores; any of them may come after a commit has landed."""
 ATTEMPTS = 20
 """How often a change is tried before it counts as passing trouble."""
 KEPT = 1000
@@ -69,7 +69,7 @@ def attempts(
 
 
 def now() -> float:
-    """Return seconds on a clock that goes on while the machine sleeps, where there is one."""
+    """Return seconds on a clock that keeps running while the machine sleeps, where there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -160,7 +160,7 @@ class Handle:
         if list(present) != self.partition_by:
             raise GiveUp(
                 f"the table {self.store.uri} is partitioned by {', '.join(present) or 'nothing'}, "
-                f"and partition_by asks for {', '.join(self.partition_by) or 'nothing'}: this "
+                f"but partition_by asks for {', '.join(self.partition_by) or 'nothing'}: this "
                 "cannot be changed in a table, so restore the setting or name another table"
             )
 
@@ -237,7 +237,7 @@ class Handle:
         return True
 
     def renew(self) -> None:
-        """Forget what was read: the log may have been shortened past it."""
+        """Forget the entries that were read: the log may have been trimmed past them."""
         self._opened = None
         self._plain = None
         self._seen = None
@@ -316,7 +316,7 @@ class Handle:
                 if not self._follow() or self._entries.version < version:
                     return False
             self._refuse_touched(versions, seen)
-        raise CommitFailedError(f"{self.store.uri}: others were faster {TRIES} times")
+        raise CommitFailedError(f"{self.store.uri}: other writers were faster {TRIES} times")
 
     def _checkpoint(self) -> None:
         """Write the checkpoint that is due, as delta-rs does after a commit of its own."""

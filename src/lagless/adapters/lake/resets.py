@@ -62,6 +62,7 @@ def reset(table: Table, to: Mapping[TopicPartition, int], remove: bool, mark: in
         positions = table.positions(to)
         ids = table.ids({p: Position(to[p], at.owner + 1) for p, at in positions.items()})
         ids |= {table.offset_id(p) + RESET: mark for p in to}
+        ids |= table.without_epochs(to)
         for p, offset in to.items() if remove else ():
             name = table.offset_id(p) + VOID
             ids[name] = min(offset, entries.get(name, NOTHING))
@@ -136,7 +137,7 @@ def _voids(table: Table, partitions: Collection[TopicPartition]) -> dict[TopicPa
 
 def _delete(rejected: Table, voids: Mapping[TopicPartition, Void]) -> None:
     """Delete void rejects, and go back to where they begin, unless that is done already."""
-    failure = f"{rejected}: the void rejects were not deleted"
+    failure = f"{rejected}: the rejects of the reset range were not deleted"
     for attempt in delta.attempts(failure, pause=0.05):
         opened = rejected.handle.update()
         entries = rejected.handle.entries()

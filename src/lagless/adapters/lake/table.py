@@ -3,13 +3,16 @@
 The idea. Kafka's offsets and the table's rows would have to change together, and no transaction
 spans both. So offsets are not kept in Kafka but in the table's own log, where one commit adds data
 files and moves offsets at once, or does neither. Delta lets a commit carry app transactions, pairs
-of an id and a number. Each partition has two:
+of an id and a number. Each partition has up to three:
 
     group/topic/topic id/partition           the next offset to read
     group/topic/topic id/partition/owner     the generation of the order under which it is read
+    group/topic/topic id/partition/epoch     the leader epoch in which Kafka's log got that far
 
-and `group/topic` marks that the group has met a topic of this name. The topic id is Kafka's UUID,
-so a recreated topic never meets its predecessor's offsets.
+The epoch is there once records were read. It counts for that one offset, whose lower 32 bits are
+in it: a reset, or an older version of lagless, moves the offset and leaves the epoch. `group/topic`
+marks that the group has met a topic of this name. The topic id is Kafka's UUID, so a recreated
+topic never meets its predecessor's offsets.
 
 The lock is optimistic. delta-rs (in a bucket mostly `delta.Handle` itself) refuses a commit if
 another commit has touched one of its ids since the snapshot that the handle holds; writers of other
@@ -45,6 +48,9 @@ from lagless.model import TopicPartition
 from lagless.ports import Position, Span, Topic
 
 OWNER = "/owner"
+EPOCH = "/epoch"
+LOW = 1 << 32
+"""An epoch is multiplied by it, and the offset modulo it is added."""
 NOBODY = 2**62
 """The owner of partitions of a deleted topic: newer than every order."""
 log = logging.getLogger("lagless.lake")
@@ -80,8 +86,6 @@ class Table:
     def __str__(self) -> str:
         return self.store.uri
 
-    # ------------------------------------------------------------------ ids in the log
-
     @property
     def marker(self) -> str:
         """Return the id which says that the group has met a topic of this name."""
@@ -97,9 +101,19 @@ class Table:
     def ids(self, positions: Mapping[TopicPartition, Position]) -> dict[str, int]:
         """Return the app transactions that say these positions."""
         offsets = {self.offset_id(p): at.offset for p, at in positions.items()}
-        return offsets | {self._owner_id(p): at.owner for p, at in positions.items()}
+        epochs = {
+            self.offset_id(p) + EPOCH: at.epoch * LOW + at.offset % LOW
+            for p, at in positions.items()
+            if at.epoch >= 0
+        }
+        return offsets | {self._owner_id(p): at.owner for p, at in positions.items()} | epochs
 
-    # ------------------------------------------------------------------ claim
+    def without_epochs(self, offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
+        """Return the app transactions that leave the epochs of these offsets open."""
+        names = {p: self.offset_id(p) + EPOCH for p in offsets}
+        known = self.handle.entries()
+        # The lower bits of another offset: this one counts for none.
+        return {name: (offsets[p] + 1) % LOW for p, name in names.items() if name in known}
 
     def claim(
         self,
@@ -209,8 +223,6 @@ class Table:
             )
         return versions
 
-    # ------------------------------------------------------------------ look
-
     def look(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Return the positions as they are now, and leave the handle there."""
         self.handle.look()
@@ -230,7 +242,7 @@ class Table:
         """Look again: ClaimLost or TryAgain unless spans begin where the table is, and mine."""
         positions = self.look_owned({p: generations[p] for p in spans})
         if any(at.offset != spans[p].first for p, at in positions.items()):
-            raise TryAgain(f"{self}: the table had moved on")
+            raise TryAgain(f"{self}: the offsets in the table have changed")
 
     def _known(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Return the positions; with a new handle, if the log was shortened past the old one."""
@@ -247,12 +259,13 @@ class Table:
     def positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Return the positions that the handle knows, without another look."""
         entries = self.handle.entries()
-        return {
-            p: Position(entries.get(self.offset_id(p), 0), entries.get(self._owner_id(p), 0))
-            for p in partitions
-        }
-
-    # ------------------------------------------------------------------ commit
+        positions = {}
+        for p in partitions:
+            offset = entries.get(self.offset_id(p), 0)
+            epoch, low = divmod(entries.get(self.offset_id(p) + EPOCH, -1), LOW)
+            known = epoch if low == offset % LOW else -1
+            positions[p] = Position(offset, entries.get(self._owner_id(p), 0), known)
+        return positions
 
     def commit(
         self,
@@ -268,7 +281,7 @@ class Table:
         when the commit must not happen any more: past the deadline, or the topic was recreated.
         """
         before = {p: Position(span.first, generations[p]) for p, span in spans.items()}
-        after = {p: Position(span.until, generations[p]) for p, span in spans.items()}
+        after = {p: Position(span.until, generations[p], span.epoch) for p, span in spans.items()}
         # 1. On the handle of the look, without updating it: is this where reading began?
         if self._known(spans) != before:
             return self._settle(files, before)
@@ -295,7 +308,7 @@ class Table:
         positions = self.look(before)
         self.handle.discard(files)
         _check_owners(positions, {p: at.owner for p, at in before.items()})
-        log.info("%s: the table had moved on, reading goes on from it", self)
+        log.info("%s: the offsets in the table have changed; reading continues from them", self)
         return False
 
 

@@ -62,8 +62,6 @@ class Lake:
         self._rehearsal = Rehearsal(settings, self._source, self._store, records)
         self._is_proven = False
 
-    # ------------------------------------------------------------------ ports.Tables
-
     def claim(
         self,
         topic: Topic,
@@ -126,7 +124,7 @@ class Lake:
             raise TryAgain(f"topic {topic.name}: {first_line(error)}") from error
 
     def give_up(self, topic: Topic, spans: Spans, generations: Held) -> None:
-        """Record spans that Kafka deleted before they were read, and go on behind them."""
+        """Record spans that Kafka deleted before they were read, and continue after them."""
         with self._waiting(topic):
             pipeline = self._pipeline(topic)
             # After a long pause, Kafka may have deleted records that our successor already read:
@@ -204,7 +202,7 @@ class Lake:
             raise Away(f"Spark was lost: {first_line(error)}", "spark") from error
 
     def rehearse(self) -> bool:
-        """Do once more what a cycle does, and return whether another time would help."""
+        """Run one more warm-up cycle, and return whether another one would help."""
         if not self._has_own_spark or self._rehearsal.is_enough:
             return False
         try:
@@ -237,8 +235,6 @@ class Lake:
         self._sessions.close()
         for ahead in dropped:
             ahead.join(PATIENCE)
-
-    # ------------------------------------------------------------------ a topic's pipeline
 
     def _prove(self) -> None:
         path, storage = self._settings.lake.path, self._settings.lake.storage
@@ -297,7 +293,7 @@ class Lake:
         return begun
 
     def _record_former(self, pipeline: Pipeline, partitions: Collection[TopicPartition]) -> None:
-        """Record what was left unread in deleted topics with the same name."""
+        """Record the unread ranges of deleted topics with the same name."""
         new = pipeline.table.unmet(partitions)
         former = pipeline.table.close_former(new) if new else []
         if not former:
@@ -307,8 +303,6 @@ class Lake:
             left = Span(end.offset, FOREVER)
             read = pipeline.rejected.offsets(end.topic, end.partition, left)
             record_gone(self._gone(end.topic), end.partition, left, "deleted", read)
-
-    # ------------------------------------------------------------------ one cycle
 
     def _format(self, spark: SparkSession, pipeline: Pipeline, work: Work) -> Format:
         """Return the topic's format, settled if there were records to settle it by."""
@@ -339,7 +333,7 @@ class Lake:
         return formats.judge(source, form, settings)
 
     def _rehearse(self, spark: SparkSession) -> None:
-        """Let Spark do what a cycle does, once per server: the first time takes seconds."""
+        """Run one warm-up cycle per Spark server: the first one takes seconds."""
         folder = f"lagless-{uuid.uuid4().hex[:8]}"
         target = self._store.inside(folder)
         target.prepare()
@@ -358,7 +352,7 @@ class Lake:
 
     @contextmanager
     def _waiting(self, topic: Topic) -> Iterator[None]:
-        """Turn what delta-rs and the store raise into a wait for the lake."""
+        """Turn errors of delta-rs and the store into a wait for the lake."""
         try:
             yield
         except TROUBLES as error:

@@ -128,11 +128,13 @@ class Held:
     last: int = -1
 
 
-def make_topics(bootstrap: str, topics: Mapping[str, int], client: Mapping[str, Any] = {}) -> None:
+def make_topics(
+    bootstrap: str, topics: Mapping[str, int], client: Mapping[str, Any] = {}, replicas: int = 1
+) -> None:
     """Make the topics that are missing; one with too few partitions is an error."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4, **client})
     known = admin.list_topics(timeout=30).topics
-    new = [NewTopic(name, count, 1) for name, count in topics.items() if name not in known]
+    new = [NewTopic(name, count, replicas) for name, count in topics.items() if name not in known]
     for name, made in (admin.create_topics(new) if new else {}).items():
         try:
             made.result(30)

@@ -5,7 +5,7 @@ import os
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import IO
@@ -27,6 +27,26 @@ OWN = ("PLAINTEXT://", "CONTROLLER://")
 """The listeners that every embedded broker has."""
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A process of a Kafka cluster: its number, and what it does there."""
+
+    id: int = 1
+    roles: str = "broker,controller"
+    cluster: str = ""
+    """The cluster's id; without one, it is a new cluster."""
+    voter: str = ""
+    """The cluster's controller as Kafka writes it, ID@HOST:PORT; without one, this node itself."""
+
+    @property
+    def listener(self) -> str:
+        """The listener that answers when the node is up."""
+        return "PLAINTEXT" if "broker" in self.roles else "CONTROLLER"
+
+
+ALONE = Node()
+
+
 class Broker(children.Server):
     """A broker that runs between entering and leaving, and no longer than this process.
 
@@ -34,7 +54,7 @@ class Broker(children.Server):
     Kafka's own and win over those chosen here, but for the listeners: entries of `listeners`,
     `advertised.listeners` and `listener.security.protocol.map` are added to the plain listener
     that `bootstrap` names; port 0 in them becomes a free one, told by `listeners`. `plugins` are
-    jars on its class path.
+    jars on its class path. It is a cluster by itself, unless `node` says which part of one.
     """
 
     title = "broker"
@@ -47,6 +67,7 @@ class Broker(children.Server):
         *,
         heap: str = "512m",
         plugins: Sequence[Path] = (),
+        node: Node = ALONE,
     ) -> None:
         super().__init__(data_dir, port, "broker.log")
         self.data_dir = self.folder
@@ -54,16 +75,17 @@ class Broker(children.Server):
         self._settings = dict(settings or {})
         self._heap = heap
         self._plugins = plugins
+        self.node = node
         self._lock: IO[str] | None = None
 
     @property
     def bootstrap(self) -> str:
-        """The address that clients connect to."""
-        return self.listeners["PLAINTEXT"]
+        """The address that clients connect to; brokers, where it is only their controller."""
+        return self.listeners[self.node.listener]
 
     @property
     def port(self) -> int:
-        """The port of the plain listener."""
+        """The port of that address."""
         return int(self.bootstrap.rpartition(":")[2])
 
     def stop(self) -> None:
@@ -83,16 +105,14 @@ class Broker(children.Server):
         config = self.data_dir / "server.properties"
         for attempt in range(ATTEMPTS):
             spoken = self.log.stat().st_size if self.log.exists() else 0
-            self.listeners, properties = configure(logs, self._port, self._settings)
+            self.listeners, properties = configure(logs, self._port, self._settings, self.node)
             config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
             if not (logs / "meta.properties").exists():
-                _format(command, config, self.log)
+                _format(command, config, self.log, self.node)
             words, keep = [*command, "kafka.Kafka", config], [self._lock.fileno()]
             self._processes = [children.start(words, self.log, keep=keep)]
             try:
-                self._await("the broker", lambda: children.answers(self.port))
-                admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-                self._await("the broker", partial(_serves, admin))
+                self._await_node()
                 # Started again, it keeps the addresses that its clients know.
                 added = [it for it in properties["listeners"].split(",") if not it.startswith(OWN)]
                 self._settings["listeners"] = ",".join(added)
@@ -105,17 +125,22 @@ class Broker(children.Server):
                 # Another process took a port between its choice and its use: choose again.
                 children.end(self._processes.pop())
 
+    def _await_node(self) -> None:
+        self._await(f"the {self.title}", lambda: children.answers(self.port))
+        if "broker" in self.node.roles:
+            admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+            self._await(f"the {self.title}", lambda: _serves(admin, self.node))
+
 
 def configure(
-    logs: Path, port: int | None, settings: Mapping[str, str]
+    logs: Path, port: int | None, settings: Mapping[str, str], node: Node = ALONE
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the advertised addresses by listener, and Kafka's properties."""
     properties = dict(settings)
     added = _listeners(properties.pop("listeners", ""), "listeners")
     advertised = _listeners(properties.pop("advertised.listeners", ""), "advertised.listeners")
     chosen = children.free_tcp_ports(2 + len(added))
-    controller = f"{sessions.HOST}:{chosen.pop()}"
-    bound = {"PLAINTEXT": f"{sessions.HOST}:{port or chosen.pop()}"}
+    bound = {node.listener: f"{sessions.HOST}:{port or chosen.pop()}"}
     for name, address in added.items():
         host, _, asked = address.rpartition(":")
         bound[name] = f"{host}:{asked if int(asked) else chosen.pop()}"
@@ -123,15 +148,17 @@ def configure(
         name: advertised.get(name, address.replace("0.0.0.0", sessions.HOST))  # nosec B104  # a name
         for name, address in bound.items()
     }
+    if "controller" in node.roles:
+        bound.setdefault("CONTROLLER", f"{sessions.HOST}:{chosen.pop()}")
     protocols = [f"{name}:{name}" for name in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")]
     more = properties.pop("listener.security.protocol.map", "")
     return known, {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{controller}",
+        "process.roles": node.roles,
+        "node.id": str(node.id),
+        "controller.quorum.voters": node.voter or f"{node.id}@{bound['CONTROLLER']}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listeners": _join({**bound, "CONTROLLER": controller}),
+        "listeners": _join(bound),
         "advertised.listeners": _join(known),
         "listener.security.protocol.map": ",".join(
             filter(None, ["CONTROLLER:PLAINTEXT", *protocols, more])
@@ -190,9 +217,21 @@ def _lock(data_dir: Path) -> IO[str]:
     return lock
 
 
-def _format(command: list[Path | str], config: Path, log: Path) -> None:
-    """Format the data folder, with a cluster id of its own."""
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def new_cluster_id() -> str:
+    """Return an id for a new cluster."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _format(command: list[Path | str], config: Path, log: Path, node: Node) -> None:
+    """Format the data folder."""
+    cluster = node.cluster or new_cluster_id()
+    if "controller" not in node.roles:
+        # Only a controller also needs the first metadata, which takes Kafka's tool and a JVM.
+        folder = config.parent / "data"
+        folder.mkdir(exist_ok=True)
+        ids = f"version=1\ncluster.id={cluster}\nnode.id={node.id}\n"
+        (folder / "meta.properties").write_text(ids)
+        return
     words = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", config)
     environment = os.environ | {"LC_ALL": "C"}
     if children.start([*command, *words], log, env=environment).wait() != 0:
@@ -201,9 +240,9 @@ def _format(command: list[Path | str], config: Path, log: Path) -> None:
         )
 
 
-def _serves(admin: AdminClient) -> bool:
+def _serves(admin: AdminClient, node: Node) -> bool:
     try:
-        return bool(admin.list_topics(timeout=1.0).brokers)
+        return node.id in admin.list_topics(timeout=1.0).brokers
     except KafkaException:
         return False
 

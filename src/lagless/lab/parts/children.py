@@ -7,6 +7,7 @@ one thread, which lives as long as this process, starts all of them.
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -183,11 +184,23 @@ class Server:
         self.log = self.folder / log
         self._port = port
         self._processes: list[Process] = []
+        self._paused = False
 
     @property
     def pid(self) -> int:
         """The server's process."""
         return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        """Return whether it was started and not ended."""
+        return bool(self._processes)
+
+    @property
+    def responsive(self) -> bool:
+        """Return whether it is running, and neither crashed nor paused."""
+        alive = all(process.poll() is None for process in self._processes)
+        return self.running and alive and not self._paused
 
     def start(self) -> Self:
         """Start the server and return when it answers; started again, it keeps data and port."""
@@ -203,8 +216,21 @@ class Server:
             raise
         return self
 
+    def pause(self) -> None:
+        """Hold the server where it is (SIGSTOP), as when its machine hangs."""
+        self._running().send_signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """Let a paused server go on; it finds that time has passed."""
+        self._running().send_signal(signal.SIGCONT)
+        self._paused = False
+
     def stop(self) -> None:
         """Stop the server; a stopped one may be started again."""
+        for process in self._processes:
+            process.send_signal(signal.SIGCONT)  # a paused one would not hear that it is to end
+        self._paused = False
         while self._processes:
             end(self._processes.pop())
 

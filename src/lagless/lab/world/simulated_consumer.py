@@ -80,6 +80,12 @@ class SimulatedOffsets:
         self._ask()
         return {p: self.view.get(p) or Bounds(0, self._world.end(p)) for p in partitions}
 
+    def ends(
+        self, epochs: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+    ) -> Mapping[TopicPartition, int]:
+        """Return nothing: no leader ever changes."""
+        return {}
+
     def committed(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the group's committed offsets."""
         self._ask()
