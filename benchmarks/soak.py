@@ -250,10 +250,12 @@ def main() -> None:
     found = run(given, out)
     (out / "soak.json").write_text(json.dumps(found, indent=1) + "\n")
     if given.page:
+        shown = [table(found)]
         for name in ("memory", "cycle"):
             drawn = (out / f"soak-{name}.svg").read_text()
             (given.page / "img" / f"soak-{name}.svg").write_text(drawn)
-        page.write(given.page / "limits.md", "soak", table(found))
+            shown.append(f"![{FIGURES[name][1]}](img/soak-{name}.svg)")
+        page.write(given.page / "limits.md", "soak", "\n\n".join(shown))
     print(json.dumps(found, indent=1) if given.json else table(found))
     print(f"The samples and figures are in {out}", file=sys.stderr)
     grown = [row for row in found["figures"] if row["grows"]]
