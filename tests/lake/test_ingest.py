@@ -399,7 +399,9 @@ def test_a_table_past_the_logs_end_is_an_error(
     table = one.lake._pipeline(described).table
     assert table.commit([], {TopicPartition(name, 0): Span(0, 50)}, one.held)
     report = one.run()
-    assert "the table is at offset 50 and Kafka's log ends at 1" in str(report.troubles[name])
+    assert str(report.troubles[name]).startswith(
+        f"{name}:0: the table is at offset 50, but Kafka has lost what was read from offset 1 on"
+    )
 
 
 def test_72_partitions_land_in_one_file(
