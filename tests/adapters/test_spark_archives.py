@@ -210,19 +210,8 @@ def test_the_jvm_gets_the_options_that_spark_submit_would_give() -> None:
 @pytest.mark.parametrize("own", [[], ["-XX:+UseSerialGC"], ["-Xss4m", "-XX:+UseG1GC"]])
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_jvm_does_not_get_two_collectors(cores: int, own: list[str]) -> None:
-    given = [*tuning.alone(cores, own=own), *own]
+    given = [*tuning.alone(cores, own), *own]
     assert len([option for option in given if re.fullmatch(r"-XX:\+Use\w+GC", option)]) == 1
-
-
-@pytest.mark.parametrize(
-    ("heap", "new"), [("512m", 51), ("2g", 204), ("2G", 204), ("100m", 24), ("524288k", 51)]
-)
-def test_new_objects_get_a_tenth_of_the_heap(heap: str, new: int) -> None:
-    options = tuning.alone(1, heap)
-    assert {f"-Xms{new}m", f"-XX:MaxNewSize={new}m", f"-XX:NewSize={new // 2}m"} <= set(options)
-    # The JVM must start with them.
-    words = [str(java.find_for_spark().path), f"-Xmx{heap}", *options, "-version"]
-    assert subprocess.run(words, capture_output=True).returncode == 0
 
 
 def test_a_runtime_that_says_what_it_is_need_not_be_started(

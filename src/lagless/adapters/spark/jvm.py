@@ -90,7 +90,7 @@ def start(
             str(runtime.path),
             *("-cp", ":".join(map(str, paths))),
             f"-Xmx{heap}",
-            *tuning.alone(cores(url), heap, own),
+            *tuning.alone(cores(url), own),
             *LOGGING,
             *([*AS_MADE, f"-XX:SharedArchiveFile={archive}"] if archive else []),
             *options,

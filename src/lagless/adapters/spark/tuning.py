@@ -80,7 +80,7 @@ def _bare(jars: Iterable[Path]) -> list[Path]:
     return [jar for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")]
 
 
-def alone(cores: int, heap: str = "512m", own: Iterable[str] = ()) -> list[str]:
+def alone(cores: int, own: Iterable[str] = ()) -> list[str]:
     """Return the options of a JVM that serves one consumer, on few cores and in little memory.
 
     A JVM does not start with two collectors, so one among the user's `own` options wins.
@@ -89,21 +89,7 @@ def alone(cores: int, heap: str = "512m", own: Iterable[str] = ()) -> list[str]:
         return [*PATIENT, *MODULES]
     # With one core a collector with threads of its own only waits for them.
     collector = "-XX:+UseSerialGC" if cores == 1 else "-XX:+UseParallelGC"
-    return [collector, *_lean(heap), *PATIENT, *MODULES]
-
-
-def _lean(heap: str) -> list[str]:
-    """Return options that keep a heap near what is in use.
-
-    By default a JVM begins with a 64th of the machine's memory, and new objects fill a third of the
-    heap before the first collection. A cycle's objects are short-lived: a tenth is enough, and a
-    consumer with small batches takes a quarter less memory.
-    """
-    new = max(24, int(int(heap[:-1]) * {"k": 2**-10, "m": 1, "g": 2**10}[heap[-1].lower()] / 10))
-    return [
-        *(f"-Xms{new}m", f"-XX:NewSize={new // 2}m", f"-XX:MaxNewSize={new}m"),
-        *("-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"),
-    ]
+    return [collector, *PATIENT, *MODULES]
 
 
 PATIENT = (
