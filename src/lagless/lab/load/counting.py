@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lagless.adapters.lake import store
+from lagless.adapters.lake import queries, store
 from lagless.adapters.lake.store import Store
 
 Numbers = NDArray[np.int64]
@@ -149,11 +149,9 @@ def _files(table: Store) -> dict[str, tuple[int, float | None]]:
     }
 
 
-def _rows(table: Store, *columns: str) -> Iterator[dict[str, int]]:
-    """Read columns file by file: a dataset's threads may still run when the process ends."""
-    for name in _added(table, "path"):
-        with table.open(name) as source:
-            yield from pq.read_table(source, columns=list(columns), use_threads=False).to_pylist()
+def _rows(table: Store, *columns: str) -> list[dict[str, Any]]:
+    """Return columns of all rows; none if there is no table."""
+    return queries.read(table.table(), columns).to_pylist() if table.is_table() else []
 
 
 def _added(table: Store, column: str) -> list[Any]:
